@@ -1,0 +1,260 @@
+"""The classifier under question: logits, decisions, bounds of the input, and how often it was asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from holdfast.cases import Cases
+from holdfast.chunks import chunked
+from holdfast.errors import HoldfastError, HoldfastWarning
+
+if TYPE_CHECKING:
+    from holdfast.features import Features
+
+Bound = float | Sequence[float] | Tensor
+Output = Literal["logits", "log-probabilities", "softmax", "probabilities"]
+
+_SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
+_CPU_ACTIVATIONS = 16 * 2**20  # about a core's share of cache: larger batches measure slower
+_GPU_ACTIVATIONS = 4 * 2**30
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Rows put through a network: ``forward`` counts all of them, ``gradient`` those also differentiated."""
+
+    forward: int = 0
+    gradient: int = 0
+
+    def __add__(self, other: Queries) -> Queries:
+        return Queries(self.forward + other.forward, self.gradient + other.gradient)
+
+    def __sub__(self, other: Queries) -> Queries:
+        return Queries(self.forward - other.forward, self.gradient - other.gradient)
+
+
+class Classifier:
+    """A torch module that turns ``[R, *shape]`` into one score a class.
+
+    >>> model = Classifier(net.eval(), bounds=(0, 1))
+    >>> logits = model(rows)
+    >>> cases = model.ask(x)                 # why this class?
+    >>> cases = model.ask(x, target=9)       # ... and not a nine?
+
+    ``bounds`` is the box inputs live in: two numbers, two tensors that broadcast against one input, or
+    ``None`` for no box. The module must be in eval mode and keeps its device and dtype. It may end in
+    log-softmax (as good as logits) or softmax (its input is used where it can be seen; where it cannot,
+    logarithms of the probabilities are, and saturated inputs are warned about, since a vanishing
+    gradient would otherwise read as robustness).
+
+    ``chunk`` fixes the rows that go through the module at once; by default it follows from the memory
+    that one row's activations take, so that it never depends on timing.
+    """
+
+    def __init__(self, module: nn.Module, bounds: tuple[Bound, Bound] | None = None, *, chunk: int | None = None):
+        if not isinstance(module, nn.Module):
+            raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
+        if chunk is not None and chunk < 1:
+            raise HoldfastError(f"chunk must be at least one row, got {chunk}.")
+        self.module = module
+        self.require_eval()
+        weight = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), torch.zeros(0))
+        self.device: torch.device = weight.device
+        self.module_dtype: torch.dtype = weight.dtype
+        #: Points, radii and logits are kept in at least single precision, whatever the module computes in.
+        self.dtype: torch.dtype = torch.promote_types(weight.dtype, torch.float32)
+        self.low, self.high = self._read_bounds(bounds)
+        self.queries = Queries()
+        self._chunk = chunk
+        self._output: Output | None = None
+
+    def __repr__(self) -> str:
+        box = "None" if self.low is None or self.high is None else f"({_brief(self.low)}, {_brief(self.high)})"
+        return f"Classifier({type(self.module).__name__}, bounds={box}, output={self._output or 'not seen yet'})"
+
+    # ------------------------------------------------------------------ asking
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Logits ``[R, classes]``, no gradient kept."""
+        rows = torch.as_tensor(rows).to(self.device, self.dtype)
+        if rows.ndim < 2 or not len(rows):
+            raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
+        self._look(rows)
+        with torch.no_grad():
+            parts = chunked(lambda piece: self._logits(rows[piece]), len(rows), self.chunk(rows))
+            logits = torch.cat([part for _, part in parts])
+        self.queries += Queries(forward=len(rows))
+        return logits
+
+    def gradient(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits, and the gradient at ``rows`` of ``loss(logits) -> [R]``, all in one pass."""
+        self._look(rows)
+        with torch.enable_grad():
+            points = rows.detach().requires_grad_(True)
+            logits = self._logits(points)
+            value = loss(logits).sum()
+            (slope,) = torch.autograd.grad(value, points) if value.requires_grad else (torch.zeros_like(rows),)
+        self.queries += Queries(forward=len(rows), gradient=len(rows))
+        return logits.detach(), slope
+
+    def ask(
+        self,
+        x: Any,
+        label: Any = None,
+        target: Any = None,
+        features: Features | Tensor | None = None,
+    ) -> Cases:
+        """The question "why ``label`` (and not ``target``)?" for a batch of inputs ``[B, *shape]``.
+
+        ``label`` defaults to the prediction; ``target`` to none (any other class counts as a change);
+        ``features`` to pixels for images ``[B, C, H, W]`` and to one feature a coordinate otherwise.
+        """
+        self.require_eval()
+        return Cases.ask(self, x, label, target, features)
+
+    def require_eval(self) -> None:
+        """Refuse a module in training mode: dropout and batch statistics would make radii random."""
+        if self.module.training:
+            raise HoldfastError("the module is in training mode: call module.eval() before asking about it.")
+
+    # ------------------------------------------------------------------ size of a pass
+
+    def chunk(self, rows: Tensor) -> int:
+        """How many such rows go through the module at once."""
+        if self._chunk is None:
+            self._chunk = self._measure_chunk(rows[:1])
+        return self._chunk
+
+    def _measure_chunk(self, row: Tensor) -> int:
+        """Rows whose saved activations fill a budget. Counted, not timed: the same answer every time."""
+        held: dict[int, int] = {}
+
+        def note(tensor: Tensor) -> Tensor:
+            held[tensor.data_ptr()] = tensor.nbytes
+            return tensor
+
+        parameters = {p.data_ptr() for p in self.module.parameters()}
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
+            self._logits(row.detach().requires_grad_(True))
+        bytes_a_row = row.nbytes + sum(size for place, size in held.items() if place not in parameters)
+        if self.device.type == "cpu":
+            return max(4, min(256, _CPU_ACTIVATIONS // bytes_a_row))
+        return max(16, min(8192, _GPU_ACTIVATIONS // bytes_a_row))
+
+    # ------------------------------------------------------------------ what the module puts out
+
+    def _logits(self, rows: Tensor) -> Tensor:
+        rows = rows.to(self.module_dtype)
+        if self._output == "softmax":
+            with _SoftmaxInputs() as seen:
+                out = self.module(rows)
+            return seen.input_of(out).to(self.dtype)
+        out = self.module(rows).to(self.dtype)
+        if self._output == "probabilities":
+            return out.clamp_min(torch.finfo(out.dtype).tiny).log()
+        return out  # log-probabilities differ from logits by a constant a row, which margins do not see
+
+    def _look(self, rows: Tensor) -> None:
+        """Find out once what the module puts out, from the given rows and noisy copies of them."""
+        if self._output is not None:
+            return
+        noise = torch.randn(8, *rows.shape[1:], generator=torch.Generator().manual_seed(0)).to(rows)
+        some = rows[:8]
+        probes = torch.cat([some, some[:1] + noise * some.std(correction=0).clamp_min(0.1)])
+        if self.low is not None and self.high is not None:
+            probes = probes.clamp(self.low, self.high)
+        with torch.no_grad(), _SoftmaxInputs() as seen:
+            try:
+                out = self.module(probes.to(self.module_dtype))
+            except (RuntimeError, IndexError, ValueError, TypeError) as error:
+                raise HoldfastError(
+                    f"the module cannot take inputs of shape {tuple(rows.shape[1:])}: {_first_line(error)}"
+                ) from error
+        self._check_output(out, len(probes))
+        score = out.to(self.dtype)
+        tolerance = 100 * torch.finfo(self.module_dtype).eps
+        one = torch.ones(len(score)).to(score)
+        if bool((score >= 0).all()) and torch.allclose(score.sum(1), one, atol=tolerance):
+            self._output = "softmax" if seen.holds(out) else "probabilities"
+        elif bool((score <= tolerance).all()) and torch.allclose(score.logsumexp(1).exp(), one, atol=tolerance):
+            self._output = "log-probabilities"
+        else:
+            self._output = "logits"
+
+    @staticmethod
+    def _check_output(out: object, rows: int) -> None:
+        if not isinstance(out, Tensor):
+            raise HoldfastError(f"the module must return a tensor [R, classes], it returned {type(out).__name__}.")
+        if out.ndim != 2 or len(out) != rows:
+            raise HoldfastError(f"the module must return [R, classes]: {rows} rows gave shape {tuple(out.shape)}.")
+        if out.shape[1] < 2:
+            raise HoldfastError(
+                "the module returns one column: a classifier needs a score for each of at least two classes "
+                "(for a single logit z, return [-z, z] instead)."
+            )
+        if not bool(torch.isfinite(out).all()):
+            raise HoldfastError("the module returns NaN or infinite scores.")
+
+    def warn_if_saturated(self, logits: Tensor) -> None:
+        """Say so when probabilities have rounded to 0 and 1: no gradient is left to follow there."""
+        if self._output != "probabilities":
+            return
+        floor = torch.tensor(torch.finfo(logits.dtype).tiny, dtype=logits.dtype).log()
+        flat = int((logits.topk(2).values[:, 1] <= floor).sum())
+        if flat:
+            warnings.warn(
+                f"the module returns probabilities and {flat} of {len(logits)} inputs saturate them: gradients "
+                "vanish there, so a large or censored radius does not mean robustness; return logits instead.",
+                HoldfastWarning,
+                stacklevel=4,
+            )
+
+    # ------------------------------------------------------------------ bounds
+
+    def _read_bounds(self, bounds: tuple[Bound, Bound] | None) -> tuple[Tensor | None, Tensor | None]:
+        if bounds is None:
+            return None, None
+        try:
+            low, high = (torch.as_tensor(bound).to(self.device, self.dtype) for bound in bounds)
+        except (TypeError, ValueError) as error:
+            raise HoldfastError(f"bounds must be (low, high) or None, got {bounds!r}.") from error
+        if not bool((low < high).all()) or not bool(torch.isfinite(low + high).all()):
+            raise HoldfastError(f"bounds must be finite with low < high, got ({_brief(low)}, {_brief(high)}).")
+        return low, high
+
+
+class _SoftmaxInputs(TorchFunctionMode):
+    """Remembers what went into each softmax, so that the logits behind a module's last one can be used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[tuple[Tensor, Tensor]] = []
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in _SOFTMAX:
+            self._seen.append((out, args[0] if args else (kwargs or {})["input"]))
+        return out
+
+    def holds(self, out: Tensor) -> bool:
+        return any(result is out for result, _ in self._seen)
+
+    def input_of(self, out: Tensor) -> Tensor:
+        return next(given for result, given in reversed(self._seen) if result is out)
+
+
+def _brief(bound: Tensor) -> str:
+    return f"{bound.item():g}" if bound.ndim == 0 else f"tensor{tuple(bound.shape)}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".") + "."

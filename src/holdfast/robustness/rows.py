@@ -1,0 +1,94 @@
+"""Rows: the flat batch every robustness method works on, one row a (case, subset)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY, Cases
+from holdfast.model import Classifier
+from holdfast.robustness.steps import clip
+
+
+def margin(logits: Tensor, label: Tensor, target: Tensor) -> Tensor:
+    """How far the decision is from the change asked for: negative once it has changed.
+
+    Untargeted ``z_y - max_{j != y} z_j`` (Definition 3.1), targeted ``max_{j != t} z_j - z_t`` (eq. 2).
+    A tie is no change.
+    """
+    aimed = target != ANY
+    pivot = torch.where(aimed, target, label)[:, None]
+    own = logits.gather(1, pivot)[:, 0]
+    best_other = logits.scatter(1, pivot, -math.inf).amax(1)
+    return torch.where(aimed, best_other - own, own - best_other)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """R questions: flat inputs ``x [R, n]`` and the interval ``low <= delta <= high`` each coordinate may move in.
+
+    Mask and box in one: coordinates outside the row's subset have ``low = high = 0``.
+    """
+
+    model: Classifier
+    shape: tuple[int, ...]
+    x: Tensor
+    low: Tensor
+    high: Tensor
+    label: Tensor
+    target: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @classmethod
+    def of(cls, cases: Cases, subsets: Tensor, which: slice) -> Rows:
+        """The rows ``which`` of all ``B * K`` rows of ``subsets [B, K, d]``."""
+        k = subsets.shape[1]
+        row = torch.arange(which.start, which.stop, device=cases.x.device)
+        case = row // k
+        x = cases.x[case]
+        free = cases.features.expand(subsets.flatten(0, 1)[row], case).expand_as(x)
+        low, high = _interval(cases.model, x, free)
+        return cls(
+            cases.model, tuple(x.shape[1:]), x.flatten(1), low, high, cases.label[case], cases.target[case]
+        )
+
+    def at(self, which: Tensor) -> Rows:
+        """Some of these rows, by index or mask, in the order given and as often as named."""
+        return Rows(
+            self.model,
+            self.shape,
+            self.x[which],
+            self.low[which],
+            self.high[which],
+            self.label[which],
+            self.target[which],
+        )
+
+    @property
+    def free(self) -> Tensor:
+        """Which coordinates can move at all: ``[R, n]``."""
+        return self.low < self.high
+
+    def points(self, delta: Tensor) -> Tensor:
+        """The inputs ``[R, *shape]`` that ``delta`` leads to; rounding never leaves the box."""
+        moved = self.x + clip(delta, self.low, self.high)
+        model = self.model
+        moved = moved.reshape(-1, *self.shape)
+        return moved if model.low is None else torch.clamp(moved, model.low, model.high)
+
+    def changed(self, logits: Tensor) -> Tensor:
+        """Whether each decision has become what the row asks for."""
+        return margin(logits, self.label, self.target) < 0
+
+
+def _interval(model: Classifier, x: Tensor, free: Tensor) -> tuple[Tensor, Tensor]:
+    inf = torch.full_like(x, math.inf)
+    low = -inf if model.low is None else model.low - x
+    high = inf if model.high is None else model.high - x
+    still = torch.zeros_like(x)
+    return torch.where(free, low, still).flatten(1), torch.where(free, high, still).flatten(1)

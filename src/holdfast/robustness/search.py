@@ -1,0 +1,189 @@
+"""The state of a search for the nearest change of decision, and the two ways of walking it.
+
+``chase`` finds a boundary and slides along it by successive projection; ``polish`` creeps closer from a witness.
+Both are deterministic: randomness comes from a seed alone, never from which rows share a batch.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY
+from holdfast.robustness.method import Found
+from holdfast.robustness.rows import Rows, margin
+from holdfast.robustness.steps import clip, nearest, norm, project
+
+_LEAVE = 4  # rows leave a batch once one in so many has nothing left to do: copying the others costs too
+
+
+class Search:
+    """The best witness so far of every row, kept by looking at points."""
+
+    def __init__(self, rows: Rows, p: float, seed: int = 0):
+        self.rows, self.p, self.seed = rows, p, seed
+        self.radius = rows.x.new_full((len(rows),), math.inf)
+        self.delta = torch.zeros_like(rows.x)
+        self.flat = torch.zeros(len(rows), dtype=torch.bool, device=rows.x.device)
+        self.logits: Tensor | None = None  # at the best witness, or where the search looked last
+        self._place = torch.arange(len(rows), device=rows.x.device)
+        self._whole: Search = self
+
+    def only(self, keep: Tensor) -> Search:
+        """A view of some rows; what it finds is found for the whole."""
+        part = object.__new__(Search)
+        part.rows, part.p, part.seed = self.rows.at(keep), self.p, self.seed
+        part._whole, part._place = self._whole, self._place[keep]
+        return part
+
+    def best(self) -> Tensor:
+        """The smallest radius found for each of these rows."""
+        return self._whole.radius[self._place]
+
+    def look(self, delta: Tensor, aim: Tensor | None = None, loss: str = "margin") -> tuple[Tensor, Tensor, Tensor]:
+        """Ask the model at ``x + delta``: has the decision changed, how far is it from changing, and the slope of that.
+
+        ``aim [R]`` heads for one class where it is not ``ANY``; ``loss="logit"`` follows the paper's raw logit.
+        """
+        rows = self.rows
+        points = (rows.x + delta).reshape(-1, *rows.shape)
+        kept: list[Tensor] = []
+
+        def value(logits: Tensor) -> Tensor:
+            kept.append(_loss(logits, rows, aim, loss))
+            return kept[0]
+
+        logits, slope = rows.model.gradient(points, value)
+        changed = rows.changed(logits)
+        self._record(delta, logits, changed)
+        return changed, kept[0].detach(), slope.flatten(1)
+
+    def _record(self, delta: Tensor, logits: Tensor, changed: Tensor) -> None:
+        whole, length = self._whole, norm(delta, self.p)
+        better = changed & (length < self.best())
+        if whole.logits is None:
+            whole.logits = logits.new_zeros(len(whole.rows), logits.shape[1])
+        news = better | torch.isinf(self.best())
+        whole.logits[self._place[news]] = logits[news]
+        found = self._place[better]
+        whole.radius[found] = length[better]
+        whole.delta[found] = delta[better]
+
+    def rival(self, tried: Tensor) -> Tensor:
+        """The untried class nearest at the best witness, ``ANY`` where none is left or the question names one."""
+        if self.logits is None:
+            return torch.full_like(self.rows.label, ANY)
+        score = self.logits.masked_fill(tried, -math.inf)
+        best, aim = score.max(1)
+        return torch.where(torch.isinf(best) | (self.rows.target != ANY), ANY, aim)
+
+    def tried(self) -> Tensor:
+        """Classes no longer worth heading for, ``[R, classes]``: the label, and the one already reached."""
+        if self.logits is None:
+            raise AssertionError("look before asking what was tried")
+        reached = self.logits.scatter(1, self.rows.label[:, None], -math.inf).argmax(1, keepdim=True)
+        tried = torch.zeros_like(self.logits, dtype=torch.bool)
+        return tried.scatter(1, self.rows.label[:, None], True).scatter(1, reached, True)
+
+    def random(self, draw: int) -> Tensor:
+        """A random move within the interval; the same draw for every row, so batches do not matter."""
+        rows = self.rows
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + draw)
+        spot = torch.rand(rows.x.shape[1], generator=generator).to(rows.x)
+        bounded = torch.isfinite(rows.low) & torch.isfinite(rows.high)
+        inside = torch.where(bounded, rows.low + spot * (rows.high - rows.low), 0)
+        scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1) * 2.0 ** (draw % 8 - 2)
+        return torch.where(bounded, inside, clip((2 * spot - 1) * scale, rows.low, rows.high))
+
+    def found(self) -> Found:
+        return Found(self.delta, self.flat)
+
+
+def chase(
+    search: Search, steps: int, aim: Tensor | None = None, start: Tensor | None = None, pace: float = 1.0, draw: int = 0
+) -> None:
+    """Successive projection: go to the point nearest x on the boundary linearised here, again and again.
+
+    The share of the way that is gone falls from ``pace`` to 1/20 along a cosine, which averages the kinks of the
+    boundary out. A drop is overshot by ``push``, which grows while the decision holds and shrinks once it changes.
+    Rows that a linear boundary cannot improve by a thousandth leave; rows without any slope jump to random points.
+    """
+    able = search.rows.free.any(1) & (search.best() > 0)
+    search, aim, delta = _keep(search, able, aim, torch.zeros_like(search.rows.x) if start is None else start)
+    push = search.rows.x.new_full((len(search.rows),), 0.05)
+    for step in range(steps):
+        if not len(search.rows):
+            return
+        changed, value, slope = search.look(delta, aim)
+        if step == steps - 1:
+            return
+        rows = search.rows
+        lost = ~changed & ((slope.abs() * rows.free).amax(1) == 0)
+        if step == 0 and aim is None:
+            search._whole.flat[search._place] |= lost
+        along = (slope * delta).sum(1)
+        if step:
+            push = torch.where(changed, push / 1.3, push * 1.3).clamp(1e-3, 2)
+        drop = value - along + push * (along.abs() + value.abs())
+        goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
+        settled = changed & (push < 2e-3) & (search.best() < 1.001 * norm(goal, search.p))
+        rest = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
+        delta = delta + rest * (goal - delta)
+        if bool(lost.any()):
+            delta = torch.where(lost[:, None], search.random(draw * steps + step), delta)
+        if int(settled.sum()) * _LEAVE > len(rows):
+            search, aim, delta, push = _keep(search, ~settled, aim, delta, push)
+
+
+def polish(search: Search, steps: int, stride: float = 0.3, loss: str = "margin", start: Tensor | None = None) -> None:
+    """Decoupled direction and norm (Rony et al. 2019) from the best witness, with exact steps over mask and box.
+
+    A step down the slope, then back onto a sphere that shrinks while the decision has changed and grows while not.
+    """
+    able = torch.isfinite(search.best()) & (search.best() > 0)
+    delta = search.delta if start is None else start
+    search, _, delta = _keep(search, able, None, delta)
+    if not len(search.rows):
+        return
+    radius = search.best()
+    for step in range(steps):
+        changed, _, slope = search.look(delta, None, loss)
+        if step == steps - 1:
+            return
+        rows, length = search.rows, norm(delta, search.p)
+        shrink = _fall(step, steps, 0.03, 0.005)
+        radius = torch.where(changed, torch.minimum(radius, length) * (1 - shrink), radius * (1 + shrink))
+        radius = torch.minimum(radius, search.best() * (1 - 0.002))
+        way = _fall(step, steps, stride, 0.03) * _steepest(slope * rows.free, radius, norm(delta, 2), search.p)
+        delta = project(delta - way, radius, rows.low, rows.high, search.p)
+
+
+def _steepest(slope: Tensor, radius: Tensor, length: Tensor, p: float) -> Tensor:
+    """A step down the slope, about as long as the radius in its own norm."""
+    if p == math.inf:
+        return slope.sign() * radius[:, None]
+    return slope * (length / norm(slope, 2).clamp_min(torch.finfo(slope.dtype).tiny))[:, None]
+
+
+def _loss(logits: Tensor, rows: Rows, aim: Tensor | None, loss: str) -> Tensor:
+    targeted = rows.target != ANY
+    if loss == "logit":
+        pivot = torch.where(targeted, rows.target, rows.label)[:, None]
+        return torch.where(targeted, -1.0, 1.0).to(logits) * logits.gather(1, pivot)[:, 0]
+    value = margin(logits, rows.label, rows.target)
+    if aim is None:
+        return value
+    pair = logits.gather(1, rows.label[:, None]) - logits.gather(1, aim.clamp_min(0)[:, None])
+    return torch.where(aim == ANY, value, pair[:, 0])
+
+
+def _fall(step: int, steps: int, high: float, low: float) -> float:
+    return low + (high - low) * 0.5 * (1 + math.cos(math.pi * step / steps))
+
+
+def _keep(search: Search, keep: Tensor, aim: Tensor | None, *tensors: Tensor) -> tuple[Search, Tensor | None, *tuple[Tensor, ...]]:
+    if bool(keep.all()):
+        return search, aim, *tensors
+    return search.only(keep), aim if aim is None else aim[keep], *(tensor[keep] for tensor in tensors)

@@ -1,0 +1,114 @@
+"""Steps in closed form over mask ∩ box ∩ norm ball.
+
+Rows are flat: ``[R, n]``. Mask and box are one thing here, the interval ``low <= delta <= high`` that a coordinate
+may move in: outside the subset ``low = high = 0``. Every step is exact and stays inside, so nothing leaks off a mask.
+A drop or radius that the interval does not allow gives the farthest move that it does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+_KINKS = 12  # Newton on a concave piecewise linear function ends after the few kinks it meets
+
+
+def norm(delta: Tensor, p: float) -> Tensor:
+    """``||delta||_p`` of each row."""
+    return torch.linalg.vector_norm(delta.flatten(1), p, dim=1)
+
+
+def clip(delta: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The point of the interval nearest to ``delta``, in every norm at once."""
+    return torch.minimum(torch.maximum(delta, low), high)
+
+
+def nearest(slope: Tensor, drop: Tensor, low: Tensor, high: Tensor, p: float) -> Tensor:
+    """argmin ``||delta||_p`` with ``<slope, delta> <= -drop``: the nearest point of a linearised boundary.
+
+    L2 moves ``min(t |slope|, room)`` and Linf ``min(t, room)`` with one t a row; L1 fills the steepest
+    coordinates to the edge of their room first.
+    """
+    size, room = slope.abs(), _room(slope, low, high)
+    if p == 1:
+        move = _fill(size, room, size, drop)
+    else:
+        weight = size if p == 2 else (size > 0).to(size)
+        move = torch.minimum(weight * _reach(weight, room, size, drop)[:, None], room)
+    return -slope.sign() * move
+
+
+def farthest(slope: Tensor, radius: Tensor, low: Tensor, high: Tensor, p: float) -> Tensor:
+    """argmin ``<slope, delta>`` with ``||delta||_p <= radius``: the most that a linear function can fall."""
+    size, room = slope.abs(), _room(slope, low, high)
+    if p == 1:
+        move = _fill(size, room * (size > 0), torch.ones_like(size), radius)
+    elif p == 2:
+        move = _shorten(size, room, radius)
+    else:
+        move = torch.minimum(radius[:, None], room)
+    return -slope.sign() * move
+
+
+def project(delta: Tensor, radius: Tensor, low: Tensor, high: Tensor, p: float) -> Tensor:
+    """The point of ball ∩ interval nearest to ``delta`` in the Euclidean norm."""
+    inside = clip(delta, low, high)
+    if p == math.inf:
+        return clip(inside, -radius[:, None], radius[:, None])
+    size, room = delta.abs(), torch.where(delta > 0, high, -low)
+    move = _shorten(size, room, radius) if p == 2 else _soften(size, room, radius)
+    return torch.where((norm(inside, p) <= radius)[:, None], inside, delta.sign() * move)
+
+
+def _room(slope: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """How far each coordinate may go down its slope."""
+    return torch.where(slope > 0, -low, high)
+
+
+def _shorten(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
+    """``min(t size, room)`` with L2 norm ``radius``; its square is piecewise linear in t squared."""
+    t = _reach(size.square(), room.square(), torch.ones_like(size), radius.square()).sqrt()
+    return torch.minimum(size * t[:, None], room)
+
+
+def _reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
+    """The t with ``sum value * min(t weight, room) = goal``, or a huge one when that is out of reach.
+
+    The sum is concave and piecewise linear in t: Newton from t = 0 climbs to the root and never passes it.
+    """
+    stop = torch.where(weight > 0, room / weight, 0)
+    gain, most = value * weight, torch.where(weight > 0, value * room, 0)
+    huge = torch.finfo(goal.dtype).max ** 0.25
+    t = torch.zeros_like(goal)
+    for _ in range(_KINKS):
+        free = stop > t[:, None]
+        slope = torch.where(free, gain, 0).sum(1)
+        stopped = torch.where(free, 0, most).sum(1)
+        new = torch.where(slope > 0, (goal - stopped) / slope, huge)
+        done = bool((new <= t * (1 + 1e-6)).all())
+        t = torch.maximum(t, new)
+        if done:
+            break
+    return t
+
+
+def _fill(size: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
+    """Fill coordinates to their room, steepest first, until ``sum value * move = goal``: a greedy knapsack."""
+    order = size.argsort(1, descending=True)
+    room, value = room.gather(1, order), value.gather(1, order)
+    worth = torch.where(value > 0, value * room, 0)
+    left = (goal[:, None] - (worth.cumsum(1) - worth)).clamp_min(0).nan_to_num(0)  # inf - inf: filled before
+    move = torch.minimum(room, torch.where(value > 0, left / value, 0))
+    return torch.zeros_like(move).scatter_(1, order, move)
+
+
+def _soften(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
+    """``clip(size - t, 0, room)`` with L1 norm ``radius``; t by bisection."""
+    low, high = torch.zeros_like(radius), size.amax(1)
+    for _ in range(32):
+        t = (low + high) / 2
+        above = torch.minimum((size - t[:, None]).clamp_min(0), room).sum(1) > radius
+        low, high = torch.where(above, t, low), torch.where(above, high, t)
+    return torch.minimum((size - high[:, None]).clamp_min(0), room)
