@@ -42,7 +42,9 @@ class Cases:
 
     def __repr__(self) -> str:
         aim = "untargeted" if bool((self.target == ANY).all()) else "targeted"
-        return f"Cases({len(self)} of shape {tuple(self.x.shape[1:])}, {aim}, {self.features.count} {self.features.kind})"
+        return (
+            f"Cases({len(self)} of shape {tuple(self.x.shape[1:])}, {aim}, {self.features.count} {self.features.kind})"
+        )
 
     @classmethod
     def ask(cls, model: Classifier, x: Any, label: Any, target: Any, features: Features | Tensor | None) -> Cases:
@@ -59,7 +61,9 @@ class Cases:
         label, aim = label.to(x.device), aim.to(x.device)
         if bool((label == aim).any()):
             case = int((label == aim).nonzero()[0])
-            raise HoldfastError(f"the target of case {case} is its own label {int(label[case])}: ask for another class.")
+            raise HoldfastError(
+                f"the target of case {case} is its own label {int(label[case])}: ask for another class."
+            )
         return cls(model, x, label, aim, laid)
 
     def subsets(self, subsets: Any) -> Tensor:
@@ -73,8 +77,8 @@ class Cases:
         return checked.to(self.x.device)
 
 
-def _inputs(model: Classifier, x: Any) -> Tensor:
-    x = torch.as_tensor(x)
+def _inputs(model: Classifier, given: Any) -> Tensor:
+    x: Tensor = torch.as_tensor(given)
     if x.ndim < 2 or not x.numel():
         raise HoldfastError(f"x must be a batch [B, *shape] with B >= 1, got shape {tuple(x.shape)}.")
     if not x.is_floating_point():

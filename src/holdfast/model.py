@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -151,14 +152,13 @@ class Classifier:
     # ------------------------------------------------------------------ what the module puts out
 
     def _logits(self, rows: Tensor) -> Tensor:
-        rows = rows.to(self.module_dtype)
-        if self._output == "softmax":
-            with _SoftmaxInputs() as seen:
-                out = self.module(rows)
-            return seen.input_of(out).to(self.dtype)
-        out = self.module(rows).to(self.dtype)
+        with _SoftmaxInputs() if self._output == "softmax" else nullcontext() as seen:
+            out: Tensor = self.module(rows.to(self.module_dtype))
+        if seen is not None:
+            out = seen.input_of(out)
+        out = out.to(self.dtype)
         if self._output == "probabilities":
-            return out.clamp_min(torch.finfo(out.dtype).tiny).log()
+            out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
         return out  # log-probabilities differ from logits by a constant a row, which margins do not see
 
     def _look(self, rows: Tensor) -> None:

@@ -44,7 +44,7 @@ def parse_idx(raw: bytes, name: str) -> Tensor:
     shape = struct.unpack(f">{dimensions}I", raw[4:header])
     if len(raw) - header != math.prod(shape):
         raise HoldfastError(
-            f"{name} is cut short or too long: shape {shape} needs {math.prod(shape)} bytes, it has {len(raw) - header}."
+            f"{name} has the wrong length: shape {shape} needs {math.prod(shape)} bytes, not {len(raw) - header}."
         )
     return torch.from_numpy(np.frombuffer(raw, np.uint8, offset=header).reshape(shape).copy())
 

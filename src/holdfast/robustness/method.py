@@ -146,7 +146,9 @@ def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:
     b, k = subsets.shape[:2]
     shape = tuple(cases.x.shape[1:])
     if tuple(start.shape) not in {(b, k, *shape), (b, 1, *shape)} or not bool(torch.isfinite(start).all()):
-        raise HoldfastError(f"start must be finite points {(b, k, *shape)} or {(b, 1, *shape)}, got {tuple(start.shape)}.")
+        raise HoldfastError(
+            f"start must be finite points {(b, k, *shape)} or {(b, 1, *shape)}, got {tuple(start.shape)}."
+        )
     return start.to(cases.x)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
@@ -43,10 +42,14 @@ class MinNorm(Robustness):
 
     def search(self, rows: Rows, start: Tensor | None) -> Found:
         search = Search(rows, self.p, self.seed)
+        self.walk(search, start)
+        return search.found()
+
+    def walk(self, search: Search, start: Tensor | None) -> None:
+        """Walk ``search`` with this method's settings, keeping what it has found so far."""
         for restart in range(self.restarts):
             begin = start if restart == 0 else search.random(1000 + restart)
             self._race(search, self.steps // self.restarts, begin, restart)
-        return search.found()
 
     def _race(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
         untargeted = bool((search.rows.target == ANY).any())

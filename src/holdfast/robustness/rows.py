@@ -53,9 +53,7 @@ class Rows:
         x = cases.x[case]
         free = cases.features.expand(subsets.flatten(0, 1)[row], case).expand_as(x)
         low, high = _interval(cases.model, x, free)
-        return cls(
-            cases.model, tuple(x.shape[1:]), x.flatten(1), low, high, cases.label[case], cases.target[case]
-        )
+        return cls(cases.model, tuple(x.shape[1:]), x.flatten(1), low, high, cases.label[case], cases.target[case])
 
     def at(self, which: Tensor) -> Rows:
         """Some of these rows, by index or mask, in the order given and as often as named."""

@@ -42,6 +42,10 @@ class Search:
         """The smallest radius found for each of these rows."""
         return self._whole.radius[self._place]
 
+    def witness(self) -> Tensor:
+        """The move that reaches it."""
+        return self._whole.delta[self._place]
+
     def look(self, delta: Tensor, aim: Tensor | None = None, loss: str = "margin") -> tuple[Tensor, Tensor, Tensor]:
         """Ask the model at ``x + delta``: has the decision changed, how far is it from changing, and the slope of that.
 
@@ -90,15 +94,34 @@ class Search:
     def random(self, draw: int) -> Tensor:
         """A random move within the interval; the same draw for every row, so batches do not matter."""
         rows = self.rows
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + draw)
-        spot = torch.rand(rows.x.shape[1], generator=generator).to(rows.x)
+        spot = noise_of(rows.x.shape[1], self.seed, draw).erf().add(1).div(2).to(rows.x)  # roughly even over [0, 1]
         bounded = torch.isfinite(rows.low) & torch.isfinite(rows.high)
         inside = torch.where(bounded, rows.low + spot * (rows.high - rows.low), 0)
         scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1) * 2.0 ** (draw % 8 - 2)
         return torch.where(bounded, inside, clip((2 * spot - 1) * scale, rows.low, rows.high))
 
+    def nearby(self, draw: int) -> Tensor:
+        """A random move about as long as the best one found, for another look from elsewhere."""
+        rows, best = self.rows, self.best()
+        noise = noise_of(rows.x.shape[1], self.seed, draw).to(rows.x) * rows.free
+        length = torch.where(torch.isfinite(best), best, 1) / norm(noise, self.p).clamp_min(1e-12)
+        return clip(noise * length[:, None], rows.low, rows.high)
+
+    def level(self, slope: Tensor) -> Tensor:
+        """Rows whose free coordinates have no slope at all."""
+        return (slope.abs() * self.rows.free).amax(1) == 0
+
+    def note_flat(self, slope: Tensor) -> None:
+        """Remember rows that had no slope to follow where they began, though they had room to move."""
+        self._whole.flat[self._place] |= self.level(slope) & self.rows.free.any(1)
+
     def found(self) -> Found:
         return Found(self.delta, self.flat)
+
+
+def noise_of(width: int, seed: int, draw: int) -> Tensor:
+    """Normal noise ``[width]`` that depends on nothing but the seed and the number of the draw."""
+    return torch.randn(width, generator=torch.Generator().manual_seed(seed * 1_000_003 + draw))
 
 
 def chase(
@@ -111,8 +134,10 @@ def chase(
     Rows that a linear boundary cannot improve by a thousandth leave; rows without any slope jump to random points.
     """
     able = search.rows.free.any(1) & (search.best() > 0)
-    search, aim, delta = _keep(search, able, aim, torch.zeros_like(search.rows.x) if start is None else start)
+    delta = torch.zeros_like(search.rows.x) if start is None else start
+    aim = torch.full_like(search.rows.label, ANY) if aim is None else aim
     push = search.rows.x.new_full((len(search.rows),), 0.05)
+    search, (aim, delta, push) = _keep(search, able, aim, delta, push)
     for step in range(steps):
         if not len(search.rows):
             return
@@ -120,9 +145,9 @@ def chase(
         if step == steps - 1:
             return
         rows = search.rows
-        lost = ~changed & ((slope.abs() * rows.free).amax(1) == 0)
-        if step == 0 and aim is None:
-            search._whole.flat[search._place] |= lost
+        lost = ~changed & search.level(slope)
+        if step == 0:
+            search.note_flat(slope)
         along = (slope * delta).sum(1)
         if step:
             push = torch.where(changed, push / 1.3, push * 1.3).clamp(1e-3, 2)
@@ -134,7 +159,7 @@ def chase(
         if bool(lost.any()):
             delta = torch.where(lost[:, None], search.random(draw * steps + step), delta)
         if int(settled.sum()) * _LEAVE > len(rows):
-            search, aim, delta, push = _keep(search, ~settled, aim, delta, push)
+            search, (aim, delta, push) = _keep(search, ~settled, aim, delta, push)
 
 
 def polish(search: Search, steps: int, stride: float = 0.3, loss: str = "margin", start: Tensor | None = None) -> None:
@@ -143,8 +168,7 @@ def polish(search: Search, steps: int, stride: float = 0.3, loss: str = "margin"
     A step down the slope, then back onto a sphere that shrinks while the decision has changed and grows while not.
     """
     able = torch.isfinite(search.best()) & (search.best() > 0)
-    delta = search.delta if start is None else start
-    search, _, delta = _keep(search, able, None, delta)
+    search, (delta,) = _keep(search, able, search.witness() if start is None else start)
     if not len(search.rows):
         return
     radius = search.best()
@@ -183,7 +207,8 @@ def _fall(step: int, steps: int, high: float, low: float) -> float:
     return low + (high - low) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
-def _keep(search: Search, keep: Tensor, aim: Tensor | None, *tensors: Tensor) -> tuple[Search, Tensor | None, *tuple[Tensor, ...]]:
+def _keep(search: Search, keep: Tensor, *tensors: Tensor) -> tuple[Search, tuple[Tensor, ...]]:
+    """The rows worth going on with, and their part of each tensor."""
     if bool(keep.all()):
-        return search, aim, *tensors
-    return search.only(keep), aim if aim is None else aim[keep], *(tensor[keep] for tensor in tensors)
+        return search, tensors
+    return search.only(keep), tuple(tensor[keep] for tensor in tensors)

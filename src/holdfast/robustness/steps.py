@@ -17,7 +17,8 @@ _KINKS = 12  # Newton on a concave piecewise linear function ends after the few 
 
 def norm(delta: Tensor, p: float) -> Tensor:
     """``||delta||_p`` of each row."""
-    return torch.linalg.vector_norm(delta.flatten(1), p, dim=1)
+    length: Tensor = torch.linalg.vector_norm(delta.flatten(1), p, dim=1)
+    return length
 
 
 def clip(delta: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -98,8 +99,9 @@ def _fill(size: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
     """Fill coordinates to their room, steepest first, until ``sum value * move = goal``: a greedy knapsack."""
     order = size.argsort(1, descending=True)
     room, value = room.gather(1, order), value.gather(1, order)
-    worth = torch.where(value > 0, value * room, 0)
-    left = (goal[:, None] - (worth.cumsum(1) - worth)).clamp_min(0).nan_to_num(0)  # inf - inf: filled before
+    worth = torch.where(value > 0, value * room, 0).cumsum(1)
+    left = goal[:, None].repeat(1, worth.shape[1])
+    left[:, 1:] = (left[:, 1:] - worth[:, :-1]).clamp_min_(0)
     move = torch.minimum(room, torch.where(value > 0, left / value, 0))
     return torch.zeros_like(move).scatter_(1, order, move)
 
@@ -107,7 +109,7 @@ def _fill(size: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
 def _soften(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
     """``clip(size - t, 0, room)`` with L1 norm ``radius``; t by bisection."""
     low, high = torch.zeros_like(radius), size.amax(1)
-    for _ in range(32):
+    for _ in range(24):
         t = (low + high) / 2
         above = torch.minimum((size - t[:, None]).clamp_min(0), room).sum(1) > radius
         low, high = torch.where(above, t, low), torch.where(above, high, t)

@@ -1,0 +1,314 @@
+"""How tight, cheap and lean Robustness-S is, as tables of ratios measured in one run.
+
+    python benchmarks/radius.py                      # everything this machine can afford
+    python benchmarks/radius.py --only tightness --device cuda --digits 20
+    python benchmarks/radius.py --only judge --device cuda       # the paper's 1,000 starts: a GPU makes it affordable
+
+Yardsticks: foolbox (extra ``bench``) and adv-lib, each used where it can be imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.robustness import METHODS, Rows
+from holdfast.robustness.method import measure
+from holdfast.robustness.rows import margin
+from yardsticks import yardsticks
+
+NORMS = (2.0, math.inf, 1.0)
+FREE = (0.8, 0.5, 0.2, 0.05)
+SIZES = tuple(size / 100 for size in range(5, 50, 5))
+RESULTS: dict[str, list[dict[str, object]]] = {}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sections: dict[str, Callable[[argparse.Namespace], None]] = {
+        "tightness": tightness,
+        "presets": presets,
+        "judge": judge,
+        "linear": linear,
+        "overhead": overhead,
+        "memory": memory,
+    }
+    parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--digits", type=int, default=10)
+    parser.add_argument("--json", type=Path, help="also write the tables here")
+    options = parser.parse_args()
+    print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
+    for name in options.only:
+        if name == "judge" and options.device == "cpu" and len(options.only) > 1:
+            print("\n## judge: skipped on a CPU (the paper's 1,000 starts take hours); ask with --only judge")
+            continue
+        sections[name](options)
+    if options.json:
+        options.json.write_text(json.dumps(RESULTS, indent=1))
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def hardware(device: str) -> str:
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name()
+    names = [line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
+
+
+def _cpuinfo() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def show(title: str, rows: list[dict[str, object]]) -> None:
+    RESULTS[title] = rows
+    columns = list(rows[0])
+    text = [[_cell(row[column]) for column in columns] for row in rows]
+    width = [max(len(line[i]) for line in [columns, *text]) for i in range(len(columns))]
+    print(f"\n## {title}\n")
+    for line in [columns, ["-" * w for w in width], *text]:
+        print("| " + " | ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)) + " |", flush=True)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# ---------------------------------------------------------------------- the questions
+
+
+def digits(options: argparse.Namespace) -> tuple[hf.Cases, Tensor]:
+    """Digits and the size of the margin's gradient at each of their pixels."""
+    model = hf.data.mnist_cnn()
+    model = hf.Classifier(model.module.to(options.device), bounds=(0, 1))
+    cases = model.ask(hf.data.mnist().x[: options.digits].to(options.device))
+    _, slope = model.gradient(cases.x, lambda z: margin(z, cases.label, cases.target))
+    return cases, slope.flatten(1).abs()
+
+
+def masks(slope: Tensor) -> tuple[Tensor, Tensor]:
+    """Subsets ``[B, 8, d]`` with 80, 50, 20 and 5 % free, one random and one drawn towards the gradient each.
+
+    A random 5 % hardly ever lets a digit change at all; an explanation's top 5 % does.
+    """
+    generator = torch.Generator().manual_seed(0)
+    b, d = slope.shape
+    subsets, share = [], []
+    for free in FREE:
+        for weight in (torch.ones(b, d), slope.cpu()):
+            draw = torch.rand(b, d, generator=generator) * weight
+            chosen = draw.argsort(1, descending=True)[:, : round(free * d)]
+            subsets.append(torch.zeros(b, d, dtype=torch.bool).scatter(1, chosen, True))
+            share.append(free)
+    return torch.stack(subsets, 1).to(slope.device), torch.tensor(share).expand(b, -1)
+
+
+def one_by_one(method: hf.Robustness, cases: hf.Cases, subsets: Tensor, start: Tensor | None = None) -> hf.Radii:
+    """Every subset asked in a call of its own: no witness is shared, no superset solved first."""
+    asked = [method(cases, subsets[:, [k]], start=start) for k in range(subsets.shape[1])]
+    return hf.Radii(
+        torch.cat([r.radius for r in asked], 1),
+        torch.cat([r.witness for r in asked], 1),
+        torch.cat([r.turned for r in asked], 1),
+        asked[0].bound,
+        sum((r.queries for r in asked), hf.Queries()),
+        asked[0].method,
+    )
+
+
+# ---------------------------------------------------------------------- sections
+
+
+def tightness(options: argparse.Namespace) -> None:
+    cases, slope = digits(options)
+    subsets, share = masks(slope)
+    share = share.to(cases.x.device)
+    whole = torch.ones_like(subsets[:, :1])
+    rows = Rows.of(cases, subsets, slice(0, subsets.shape[0] * subsets.shape[1]))
+    for p in NORMS:
+        found: dict[str, tuple[Tensor, float]] = {}
+
+        def keep(name: str, radius: Tensor, gradients: int, found: dict[str, tuple[Tensor, float]] = found) -> None:
+            found[name] = radius.flatten(), gradients / len(rows)
+
+        superset = hf.MinNorm(p)(cases, whole).witness
+        for steps in (20, 100, 300):
+            radii = one_by_one(hf.MinNorm(p, steps), cases, subsets)
+            keep(f"MinNorm, {steps} gradients", radii.radius, radii.queries.gradient)
+        radii = one_by_one(hf.MinNorm(p, 20), cases, subsets, superset)
+        keep("MinNorm, 20 gradients, warm", radii.radius, radii.queries.gradient)
+        for name, pgd in (("PGD", hf.PGD(p)), ("PGD.paper", hf.PGD.paper(p))):
+            radii = one_by_one(pgd, cases, subsets)
+            keep(name, radii.radius, radii.queries.gradient)
+        for name, attack in yardsticks(p).items():
+            before = cases.model.queries
+            delta = attack(rows)
+            keep(name, measure(rows, delta, p)[0], (cases.model.queries - before).gradient)
+        for name, strong in (("Judge", hf.Judge(p)), ("Judge.thorough", hf.Judge.thorough(p))):
+            radii = strong(cases, subsets)
+            keep(name, radii.radius, radii.queries.gradient)
+        best = torch.stack([radius for radius, _ in found.values()]).amin(0)
+        reachable = torch.isfinite(best)
+        table = []
+        for name, (radius, gradients) in found.items():
+            ratio = radius / best
+            hit = reachable & torch.isfinite(radius)
+            row: dict[str, object] = {"method": name, "gradients a row": round(gradients)}
+            row |= {"mean ratio": float(ratio[hit].mean()), "worst": float(ratio[hit].amax())}
+            for free in FREE:
+                row[f"{free:.0%} free"] = float(ratio[hit & (share.flatten() == torch.tensor(free))].mean())
+            table.append(row | {"missed": f"{int((reachable & ~hit).sum())} of {int(reachable.sum())}"})
+        show(f"ratio to the best radius known, p = {p:g}, {len(cases)} digits x {subsets.shape[1]} masks", table)
+
+
+def presets(options: argparse.Namespace) -> None:
+    cases, slope = digits(options)
+    subsets, _ = masks(slope)
+    table = []
+    for p in NORMS:
+        asked = {name: getattr(hf.Judge, name)(p)(cases, subsets) for name in ("quick", "default", "thorough")}
+        best = torch.stack([radii.radius for radii in asked.values()]).amin(0)
+        for name, radii in asked.items():
+            ratio = (radii.radius / best)[torch.isfinite(best) & torch.isfinite(radii.radius)]
+            table.append(
+                {
+                    "preset": f"Judge.{name}",
+                    "p": f"{p:g}",
+                    "gradients a row": round(radii.queries.gradient / radii.radius.numel()),
+                    "mean ratio": float(ratio.mean()),
+                    "worst": float(ratio.max()),
+                    "censored": f"{int(radii.censored.sum())} of {radii.censored.numel()}",
+                }
+            )
+    show("the judge's presets against the best of the three", table)
+
+
+def judge(options: argparse.Namespace) -> None:
+    """Anchor the top 5 ... 45 % by gradient, let the rest move: the paper's evaluation curve."""
+    cases, slope = digits(options)
+    d = slope.shape[1]
+    rank = slope.argsort(1, descending=True).argsort(1)
+    subsets = torch.stack([rank >= round(size * d) for size in SIZES], 1)
+    asked = {name: getattr(hf.Judge, name)()(cases, subsets) for name in ("quick", "default", "thorough")}
+    started = time.perf_counter()
+    paper = one_by_one(hf.PGD.paper_evaluation(), cases, subsets)
+    print(f"\nPGD.paper_evaluation() took {time.perf_counter() - started:.0f} s")
+    table = []
+    for name, radii in asked.items():
+        ratio = paper.radius / radii.radius
+        table.append(
+            {
+                "judge": name,
+                "paper / judge, mean": float(ratio.mean()),
+                "least": float(ratio.min()),
+                "most": float(ratio.max()),
+                "judge looser at": f"{int((ratio < 1).sum())} of {ratio.numel()}",
+                "gradients a row": round(radii.queries.gradient / ratio.numel()),
+                "paper's": round(paper.queries.gradient / ratio.numel()),
+                "times fewer": paper.queries.gradient / radii.queries.gradient,
+            }
+        )
+    show(f"judge against the paper's evaluation, {len(cases)} digits x {len(SIZES)} sizes", table)
+
+
+def linear(options: argparse.Namespace) -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(60, 6).double().to(options.device).eval()
+    cases = hf.Classifier(net).ask(torch.randn(40, 60).double())
+    subsets = torch.rand(40, 5, 60) < torch.tensor([0.9, 0.6, 0.4, 0.2, 0.1])[:, None]
+    table = []
+    for p in NORMS:
+        exact = hf.Linear(p)(cases, subsets).radius
+        for kind in METHODS:
+            radii = kind(p=p)(cases, subsets)  # type: ignore[call-arg]  # every method takes p
+            ratio = radii.radius / exact
+            table.append(
+                {"method": kind.__name__, "p": f"{p:g}", "least": float(ratio.min()), "most": float(ratio.max())}
+            )
+    show("ratio to the closed form of a linear model", table)
+
+
+def overhead(options: argparse.Namespace) -> None:
+    cases, slope = digits(options)
+    gpu = options.device.startswith("cuda")
+    count = 4096 if gpu else 128
+    cases = cases.model.ask(cases.x[:1].expand(count, -1, -1, -1).contiguous())
+    subsets = torch.rand(count, 1, slope.shape[1], device=cases.x.device) < 0.5
+    table = []
+    bare = _bare(cases, gpu)
+    for p in NORMS:
+        method = hf.MinNorm(p, 60)
+        method(cases, subsets)  # warm
+        before, started = cases.model.queries, time.perf_counter()
+        method(cases, subsets)
+        _wait(gpu)
+        wall, spent = time.perf_counter() - started, cases.model.queries - before
+        table.append(
+            {
+                "p": f"{p:g}",
+                "rows": count,
+                "chunk": cases.model.chunk(cases.x),
+                "gradient rows": spent.gradient,
+                "wall s": wall,
+                "bare s": spent.gradient / bare,
+                "ratio": wall / (spent.gradient / bare),
+            }
+        )
+    show(f"wall time over the bare forward + gradient of as many rows ({bare:,.0f} rows/s)", table)
+
+
+def _bare(cases: hf.Cases, gpu: bool) -> float:
+    """Rows a second of forward + gradient, at the best batch size."""
+    net, best = cases.model.module, 0.0
+    for size in (512, 1024, 2048, 4096, 8192) if gpu else (16, 32, 64, 128, 256, 512):
+        x = cases.x[:1].expand(size, -1, -1, -1).contiguous()
+        repeats = max(4, 20_000 // size) if gpu else max(4, 3_000 // size)
+        for warm in (True, False):
+            started = time.perf_counter()
+            for _ in range(3 if warm else repeats):
+                x.requires_grad_(True)
+                z = net(x)
+                torch.autograd.grad((z[:, 0] - z[:, 1]).sum(), x)
+            _wait(gpu)
+        best = max(best, repeats * size / (time.perf_counter() - started))
+    return best
+
+
+def _wait(gpu: bool) -> None:
+    if gpu:
+        torch.cuda.synchronize()
+
+
+def memory(options: argparse.Namespace) -> None:
+    code = (
+        "import resource, torch, holdfast as hf\n"
+        "c = hf.data.mnist_cnn().ask(hf.data.mnist().x[:20])\n"
+        "base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "r = hf.MinNorm(2, 4)(c, torch.rand(20, 1000, 784) < 0.5)\n"
+        "print(base / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    base, peak = map(float, out.split())
+    row: dict[str, object] = {"rows": 20_000, "peak GiB": peak, "of that torch and model": base}
+    show("peak memory of one process on the CPU", [row])
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main()

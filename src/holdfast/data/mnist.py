@@ -1,0 +1,127 @@
+"""MNIST: a thousand digits inside the package, the full set from a folder or its public mirror."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Literal
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from holdfast.data.idx import parse_idx, read_bytes
+from holdfast.data.networks import mnist_cnn as mnist_cnn_network
+from holdfast.errors import HoldfastError
+from holdfast.model import Classifier
+
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+_LONGEST = 64 * 2**20  # bytes a download may have; the largest file has 10 MB
+_PREFIX = {"train": "train", "test": "t10k"}
+
+# SHA-256 of the uncompressed files, so that a folder of .gz and one of plain idx are checked alike.
+_CHECKSUM = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Digits:
+    """Images ``x [N, 1, 28, 28]`` in [0, 1] and their classes ``y [N]``."""
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def mnist(
+    root: str | os.PathLike[str] | None = None,
+    *,
+    split: Literal["train", "test"] = "test",
+    download: bool = False,
+    mirror: str = MIRROR,
+) -> Digits:
+    """The first 1,000 test digits, embedded; with ``root``, a full split from idx or idx.gz files there.
+
+    ``download=True`` fetches what ``root`` lacks from ``mirror`` and keeps it only if its checksum is right.
+    """
+    if split not in _PREFIX:
+        raise HoldfastError(f'split must be "train" or "test", got {split!r}.')
+    if root is None:
+        if split == "train":
+            raise HoldfastError("only test digits are embedded: name a root folder for the training split.")
+        folder = files("holdfast.data") / "files"
+        with as_file(folder / "mnist-1000-images.gz") as images, as_file(folder / "mnist-1000-labels.gz") as labels:
+            return _digits(read_bytes(images), read_bytes(labels), "the embedded digits")
+    images_name, labels_name = (f"{_PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1"))
+    images_raw, labels_raw = (_find(Path(root), name, download, mirror) for name in (images_name, labels_name))
+    return _digits(images_raw, labels_raw, str(root))
+
+
+def mnist_cnn() -> Classifier:
+    """The embedded digit network (see its model card for how it was trained and what it reaches)."""
+    network = mnist_cnn_network()
+    with as_file(files("holdfast.data") / "files" / "mnist-cnn.safetensors") as path:
+        load_weights(network, path)
+    return Classifier(network.eval().requires_grad_(False), bounds=(0.0, 1.0))
+
+
+def load_weights(network: nn.Module, path: Path) -> None:
+    """Fill a network from a safetensors file; nothing in it is executed."""
+    try:
+        network.load_state_dict(load_file(path))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise HoldfastError(f"cannot load weights from {path}: {str(error).splitlines()[0]}") from error
+
+
+def _digits(images: bytes, labels: bytes, name: str) -> Digits:
+    x, y = parse_idx(images, f"the images in {name}"), parse_idx(labels, f"the labels in {name}")
+    if x.ndim != 3 or y.ndim != 1 or len(x) != len(y):
+        raise HoldfastError(f"{name}: {tuple(x.shape)} images and {tuple(y.shape)} labels do not belong together.")
+    return Digits(x.float().div_(255).unsqueeze(1), y.long())
+
+
+def _find(root: Path, name: str, download: bool, mirror: str) -> bytes:
+    for path in (root / name, root / f"{name}.gz"):
+        if path.exists():
+            return read_bytes(path)
+    if not download:
+        raise HoldfastError(f"{root} has no {name} or {name}.gz: copy it there or pass download=True.")
+    return _download(root, name, mirror)
+
+
+def _download(root: Path, name: str, mirror: str) -> bytes:
+    address = f"{mirror.rstrip('/')}/{name}.gz"
+    try:
+        with urllib.request.urlopen(address, timeout=60) as reply:
+            raw = reply.read(_LONGEST + 1)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise HoldfastError(f"cannot download {address}: {error}.") from error
+    if len(raw) > _LONGEST:
+        raise HoldfastError(f"{address} is larger than any MNIST file: nothing was kept.")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        # Whole or not at all: an interrupted download must not pass for a file.
+        with tempfile.NamedTemporaryFile(dir=root, suffix=".part", delete=False) as part:
+            part.write(raw)
+    except OSError as error:
+        raise HoldfastError(f"cannot write to {root}: {error}.") from error
+    try:
+        content = read_bytes(Path(part.name))
+        if hashlib.sha256(content).hexdigest() != _CHECKSUM[name]:
+            raise HoldfastError(f"{address} is not the known {name} (wrong checksum): nothing was kept.")
+        os.replace(part.name, root / f"{name}.gz")
+        return content
+    finally:
+        Path(part.name).unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""The ensemble that evaluates: several methods, starts, losses and classes, the best witness of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY, Cases
+from holdfast.errors import HoldfastError
+from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.minnorm import MinNorm
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.search import Search, chase, polish
+
+
+@dataclass(frozen=True)
+class Judge(Robustness):
+    """The radius that reports print: tighter than, and different from, any attack an explainer optimises against.
+
+    Best of ``MinNorm``, of runs towards each of the ``classes`` nearest classes (a one-sided judge flatters the
+    explainer that shares its attack), of runs from ``starts`` random points on the sphere of the best radius so far,
+    half of them on the paper's raw-logit loss, and of a long polish. ``steps`` is the length of one such run.
+    """
+
+    p: float = 2
+    steps: int = 60
+    classes: int = 9
+    starts: int = 24
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.steps < 10 or self.classes < 0 or self.starts < 0:
+            raise HoldfastError(f"Judge needs steps >= 10, classes >= 0 and starts >= 0, got {self}.")
+
+    @classmethod
+    def quick(cls, p: float = 2) -> Judge:
+        """About 300 gradients a subset, for CPUs."""
+        return cls(p, steps=25, classes=5, starts=3)
+
+    @classmethod
+    def default(cls, p: float = 2) -> Judge:
+        """About 2,500 gradients a subset."""
+        return cls(p)
+
+    @classmethod
+    def thorough(cls, p: float = 2) -> Judge:
+        """About 15,000 gradients a subset."""
+        return cls(p, steps=150, classes=20, starts=80)
+
+    def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
+        return MinNorm(self.p, seed=self.seed).warm(cases, subsets)
+
+    def search(self, rows: Rows, start: Tensor | None) -> Found:
+        search = Search(rows, self.p, self.seed)
+        MinNorm(self.p, 2 * self.steps, seed=self.seed).walk(search, None)
+        if start is not None:
+            chase(search, self.steps, None, start)
+        self._visit_classes(search)
+        for draw in range(self.starts):
+            begin = search.nearby(draw)
+            if draw % 2:
+                polish(search, self.steps, stride=1.0, loss="logit", start=begin)
+            else:
+                chase(search, self.steps, None, begin, pace=0.5, draw=draw)
+        polish(search, 2 * self.steps)
+        return search.found()
+
+    def _visit_classes(self, search: Search) -> None:
+        if search.logits is None:
+            return
+        tried = torch.zeros_like(search.logits, dtype=torch.bool)
+        tried.scatter_(1, search.rows.label[:, None], True)
+        for _ in range(min(self.classes, tried.shape[1] - 1)):
+            aim = search.rival(tried)
+            tried = tried.scatter(1, aim.clamp_min(0)[:, None], True)
+            open_ = aim != ANY
+            if bool(open_.any()):
+                chase(search.only(open_), self.steps, aim[open_])
+                polish(search.only(open_), self.steps // 2)

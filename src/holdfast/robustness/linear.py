@@ -1,0 +1,79 @@
+"""The oracle: Robustness-S of a linear classifier in closed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY
+from holdfast.errors import HoldfastError
+from holdfast.robustness.method import BoundKind, Found, Robustness, measure
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.steps import nearest, norm
+
+
+@dataclass(frozen=True)
+class Linear(Robustness):
+    """Exact for models that are affine in their input: without an active box ``min_j m_j / ||w_j on S||_q``.
+
+    The box is honoured exactly too. A model that is not affine is refused, and so is a targeted question whose
+    nearest point lies where several boundaries meet, for which there is no closed form.
+    """
+
+    bound: ClassVar[BoundKind] = "exact"
+    p: float = 2
+
+    def search(self, rows: Rows, start: Tensor | None) -> Found:
+        logits, weight = self._affine(rows)
+        classes = logits.shape[1]
+        pivot = torch.where(rows.target == ANY, rows.label, rows.target)
+        moves, lengths = [], []
+        for other in range(classes):
+            # Towards any other class one boundary must be crossed, towards a target the one against each class.
+            own, against = logits.gather(1, pivot[:, None])[:, 0], logits[:, other]
+            sign = torch.where(rows.target == ANY, 1.0, -1.0).to(logits)
+            slope = (weight[torch.arange(len(rows)), pivot] - weight[:, other]) * sign[:, None]
+            drop = (own - against) * sign
+            move = nearest(slope, self._beyond(drop, slope, rows), rows.low, rows.high, self.p)
+            reached = (slope * move).sum(1) < -drop
+            length = torch.where(reached, norm(move, self.p), math.inf)
+            length = torch.where(drop < 0, 0, length)
+            move = torch.where((drop < 0)[:, None], 0, move)
+            same = pivot == other
+            moves.append(move)
+            lengths.append(torch.where(same, torch.where(rows.target == ANY, math.inf, -1.0).to(length), length))
+        length, move = torch.stack(lengths), torch.stack(moves)
+        choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
+        delta = move[choice, torch.arange(len(rows))]
+        hardest = length.gather(0, choice[None])[0]
+        missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(hardest) & (rows.target != ANY)
+        if bool(missed.any()):
+            raise HoldfastError("a target is nearest where several boundaries meet: Linear has no closed form for it.")
+        return Found(delta, torch.zeros_like(length[0], dtype=torch.bool))
+
+    @staticmethod
+    def _beyond(drop: Tensor, slope: Tensor, rows: Rows) -> Tensor:
+        """A drop just past the boundary, by a few roundings of the numbers involved."""
+        scale = drop.abs() + (slope * rows.x).abs().sum(1)
+        return drop.clamp_min(0) + 8 * torch.finfo(drop.dtype).eps * scale
+
+    @staticmethod
+    def _affine(rows: Rows) -> tuple[Tensor, Tensor]:
+        """Logits ``[R, classes]`` at x and weights ``[R, classes, n]``; refuses a model that is not affine."""
+        points = rows.points(torch.zeros_like(rows.x))
+        logits = rows.model(points)
+        slopes = [rows.model.gradient(points, itemgetter((..., j)))[1] for j in range(logits.shape[1])]
+        weight = torch.stack([slope.flatten(1) for slope in slopes], 1)
+        generator = torch.Generator().manual_seed(0)
+        away = torch.randn(rows.x.shape[1], generator=generator).to(rows.x) * rows.x.abs().amax().clamp_min(1)
+        expected = logits + weight @ away
+        actual = rows.model((rows.x + away).reshape(points.shape))
+        scale = expected.abs().amax().clamp_min(1)
+        if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(scale)):
+            raise HoldfastError("Linear is exact for affine models only, and this model is not affine: use MinNorm.")
+        return logits, weight

@@ -1,0 +1,146 @@
+"""The paper's measurement: projected gradient descent at a fixed radius, and bisection on the radius."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY
+from holdfast.errors import HoldfastError
+from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.search import Search, noise_of
+from holdfast.robustness.steps import clip, farthest, norm, project
+
+
+@dataclass(frozen=True)
+class PGD(Robustness):
+    """PGD (Madry et al. 2017) inside balls whose radius is found by bisection.
+
+    ``step`` is the length of a step (a share of the radius with ``relative=True``), ``first`` the radius tried
+    first, multiplied or divided by ten until it brackets, ``tolerance`` the width at which bisection stops (a share
+    of the radius with ``relative=True``), ``starts`` the number of starting points: x itself when 1, random points
+    in the ball otherwise. ``loss`` is the raw logit of the class explained, as in the paper's code, or the margin.
+    From each start it heads for whichever class is nearest and for each of the ``classes`` that score best at x.
+    """
+
+    p: float = 2
+    steps: int = 40
+    step: float = 0.1
+    starts: int = 1
+    classes: int = 5
+    loss: Literal["logit", "margin"] = "margin"
+    first: float = 1.0
+    tolerance: float = 0.005
+    rounds: int = 25
+    relative: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (
+            min(self.steps, self.starts, self.rounds, self.classes + 1) < 1
+            or min(self.step, self.first, self.tolerance) <= 0
+        ):
+            raise HoldfastError(
+                f"steps, starts, rounds must be >= 1, classes >= 0, step, first, tolerance > 0, got {self}."
+            )
+
+    @classmethod
+    def paper(cls, p: float = 2) -> PGD:
+        """The released settings while explaining: 100 steps of length 1 on the raw logit, from x itself."""
+        return cls(p, steps=100, step=1.0, classes=0, loss="logit", first=10.0, tolerance=1e-3, relative=False)
+
+    @classmethod
+    def paper_evaluation(cls, p: float = 2) -> PGD:
+        """The released settings while evaluating: the same from 1,000 random starts a radius."""
+        return cls(
+            p, steps=100, step=1.0, starts=1000, classes=0, loss="logit", first=10.0, tolerance=1e-3, relative=False
+        )
+
+    def search(self, rows: Rows, start: Tensor | None) -> Found:
+        search = Search(rows, self.p, self.seed)
+        aims = self._aims(rows)
+        low = torch.zeros_like(search.radius)  # the largest radius that failed
+        high = torch.full_like(low, math.inf)  # the smallest that succeeded
+        trial = torch.full_like(low, self.first)
+        most = norm(torch.maximum(-rows.low, rows.high), self.p)  # a larger ball than this holds nothing new
+        open_ = rows.free.any(1)
+        for _ in range(self.rounds):
+            if not bool(open_.any()):
+                break
+            which = open_.nonzero()[:, 0]
+            begin = None if start is None else start[which]
+            hit = self._attack(search.only(which), trial[which], aims[which], begin)
+            high[which] = torch.where(hit, trial[which], high[which])
+            low[which] = torch.where(hit, low[which], trial[which])
+            bracketed = (low > 0) & torch.isfinite(high)
+            trial = torch.where(bracketed, (low + high) / 2, torch.where(torch.isinf(high), low * 10, high / 10))
+            width = self.tolerance * (high if self.relative else torch.ones_like(high))
+            open_ &= ~(bracketed & (high - low <= width)) & ~(torch.isinf(high) & (low >= most))
+        return search.found()
+
+    def _aims(self, rows: Rows) -> Tensor:
+        """The classes to head for, ``[R, 1 + classes]``: first none in particular, then those that score best at x."""
+        aims = torch.full_like(rows.label, ANY)[:, None]
+        if not self.classes or bool((rows.target != ANY).all()):
+            return aims
+        score = rows.model(rows.points(torch.zeros_like(rows.x))).scatter(1, rows.label[:, None], -math.inf)
+        nearest = score.topk(min(self.classes, score.shape[1] - 1)).indices
+        return torch.cat([aims, torch.where(rows.target[:, None] == ANY, nearest, ANY)], 1)
+
+    def _attack(self, search: Search, radius: Tensor, aims: Tensor, start: Tensor | None) -> Tensor:
+        """Which rows change within ``radius``; as many (start, aim) pairs as fit the batch run side by side."""
+        rows = search.rows
+        hit = torch.zeros_like(radius, dtype=torch.bool)
+        width = max(1, rows.model.chunk(rows.x.reshape(-1, *rows.shape)) // len(rows))
+        lanes = torch.arange(self.starts * aims.shape[1], device=radius.device)
+        for side_by_side in lanes.split(width):
+            left = (~hit).nonzero()[:, 0]
+            if not len(left):
+                break
+            copies, lane = left.repeat(len(side_by_side)), side_by_side.repeat_interleave(len(left))
+            part = search.only(copies)
+            begin = self._begin(part, radius[copies], lane % self.starts, None if start is None else start[copies])
+            changed = self._descend(part, radius[copies], begin, aims[copies, lane // self.starts])
+            hit[copies[changed]] = True
+        return hit
+
+    def _begin(self, search: Search, radius: Tensor, draws: Tensor, start: Tensor | None) -> Tensor:
+        rows = search.rows
+        if self.starts == 1:
+            begin = torch.zeros_like(rows.x) if start is None else start
+            return project(begin, radius, rows.low, rows.high, self.p)
+        seen, place = draws.unique(return_inverse=True)
+        noise = [noise_of(rows.x.shape[1], self.seed, draw) for draw in seen.tolist()]
+        spread = torch.stack(noise).to(rows.x)[place] * rows.free
+        spread = spread * (radius / norm(spread, self.p).clamp_min(1e-12))[:, None]
+        return clip(spread, rows.low, rows.high)
+
+    def _descend(self, search: Search, radius: Tensor, delta: Tensor, aim: Tensor) -> Tensor:
+        """Which rows changed at any step."""
+        hit = torch.zeros_like(radius, dtype=torch.bool)
+        length = radius * self.step if self.relative else torch.full_like(radius, self.step)
+        for step in range(self.steps + 1):
+            changed, _, slope = search.look(delta, aim, self.loss)
+            hit |= changed
+            if step == 0:
+                search.note_flat(slope)
+            if step == self.steps or bool(hit.all()):
+                break
+            delta = project(
+                delta + self._step(search.rows, slope, delta, length), radius, search.rows.low, search.rows.high, self.p
+            )
+        return hit
+
+    def _step(self, rows: Rows, slope: Tensor, delta: Tensor, length: Tensor) -> Tensor:
+        """Down the slope by ``length``: its steepest direction in Linf, its own in L2, the best coordinates in L1."""
+        if self.p == 1:
+            return farthest(slope, length, rows.low - delta, rows.high - delta, 1)
+        slope = slope * rows.free
+        way = slope.sign() if self.p == math.inf else slope / norm(slope, 2).clamp_min(1e-30)[:, None]
+        return -length[:, None] * way
