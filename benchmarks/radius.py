@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -120,16 +121,11 @@ def masks(slope: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def one_by_one(method: hf.Robustness, cases: hf.Cases, subsets: Tensor, start: Tensor | None = None) -> hf.Radii:
-    """Every subset asked in a call of its own: no witness is shared, no superset solved first."""
-    asked = [method(cases, subsets[:, [k]], start=start) for k in range(subsets.shape[1])]
-    return hf.Radii(
-        torch.cat([r.radius for r in asked], 1),
-        torch.cat([r.witness for r in asked], 1),
-        torch.cat([r.turned for r in asked], 1),
-        asked[0].bound,
-        sum((r.queries for r in asked), hf.Queries()),
-        asked[0].method,
-    )
+    """Every subset asked of a case of its own: no witness is shared, no superset solved first."""
+    b, k = subsets.shape[:2]
+    each = torch.arange(b, device=cases.x.device).repeat_interleave(k)
+    radii = method(cases[each], subsets.reshape(b * k, 1, -1), start=None if start is None else start[each])
+    return replace(radii, radius=radii.radius.view(b, k))
 
 
 # ---------------------------------------------------------------------- sections

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from holdfast.model import Queries
 from holdfast.robustness import Rows
 
 Attack = Callable[[Rows], Tensor]
@@ -24,6 +25,7 @@ class Masked(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         rows = self.rows
         moved = torch.where(rows.free, inputs.flatten(1), rows.x).reshape(inputs.shape)
+        rows.model.queries += Queries(forward=len(rows), gradient=len(rows) * torch.is_grad_enabled())
         logits: Tensor = rows.model.module(moved)
         return logits
 

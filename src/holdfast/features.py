@@ -68,7 +68,7 @@ class Features:
             raise HoldfastError(f"superpixels need 1 <= n <= {prod(images.shape[2:])} segments, got {n}.")
         segments = [
             torch.from_numpy(slic(one.permute(1, 2, 0).double().numpy(), n_segments=n, channel_axis=-1, start_label=0))
-            for one in images
+            for one in (images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images)  # SLIC weighs colours in Lab
         ]
         ids = torch.stack(segments)[:, None].long()
         return cls(ids, int(ids.max()) + 1, "superpixels")

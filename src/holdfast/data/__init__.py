@@ -1,5 +1,5 @@
 """Data sets, networks and weights."""
 
-from holdfast.data.mnist import Digits, mnist, mnist_cnn
+from holdfast.data.digits import Digits, mnist, mnist_cnn
 
 __all__ = ["Digits", "mnist", "mnist_cnn"]

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from holdfast.data.mnist import Digits, mnist
+from holdfast.data.digits import Digits, mnist
 from holdfast.data.networks import mnist_cnn
 
 EPOCHS, BATCH = 12, 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
@@ -17,8 +18,8 @@ from holdfast.robustness.search import Search, chase, polish
 class MinNorm(Robustness):
     """The smallest change of decision within ``steps`` gradients a row, restarts included.
 
-    The first leg heads for whichever class is nearest, the next for up to three rivals that are nearest at the
-    witness found (most of the looseness of an attack is the wrong class), the last polishes the best. Asked about
+    The first leg heads for whichever class is nearest, the next for rivals that are nearest at the witness found (most
+    of the looseness of an attack is the wrong class), the last polishes the best. Asked about
     several subsets of a case, it first solves their union and starts each subset from that. ``restarts`` repeats
     the race from random points and shares the gradients among them.
     """
@@ -52,18 +53,18 @@ class MinNorm(Robustness):
             self._race(search, self.steps // self.restarts, begin, restart)
 
     def _race(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
-        untargeted = bool((search.rows.target == ANY).any())
-        rivals = min(3, max(0, steps // 25 - 1)) if untargeted else 0
-        heat = round(0.15 * steps) if rivals else 0
-        last = round(0.3 * steps) if steps >= 10 else 0
+        ahead = search.spent + steps
+        rivals = min(3, max(0, steps // 25 - 1)) if bool((search.rows.target == ANY).any()) else 0
+        heat, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0
         chase(search, steps - rivals * heat - last, None, start, draw=draw)
-        if rivals and search.logits is not None:
-            tried = search.tried()
-            for _ in range(rivals):
-                aim = search.rival(tried)
-                tried = tried.scatter(1, aim.clamp_min(0)[:, None], True)
-                open_ = aim != ANY
-                if bool(open_.any()):
-                    chase(search.only(open_), heat, aim[open_])
+        tried = search.tried()
+        while tried is not None:
+            # Rows that were done early have gradients left for more rivals.
+            aim = torch.where(search.spent + heat + last <= ahead, search.rival(tried), ANY)
+            racing = aim != ANY
+            if not bool(racing.any()):
+                break
+            tried |= torch.zeros_like(tried).scatter(1, aim.clamp_min(0)[:, None], racing[:, None])
+            chase(search.only(racing), heat, aim[racing])
         if last:
             polish(search, last)

@@ -104,10 +104,12 @@ class PGD(Robustness):
             if not len(left):
                 break
             copies, lane = left.repeat(len(side_by_side)), side_by_side.repeat_interleave(len(left))
-            part = search.only(copies)
+            part = Search(rows.at(copies), self.p, self.seed)
             begin = self._begin(part, radius[copies], lane % self.starts, None if start is None else start[copies])
-            changed = self._descend(part, radius[copies], begin, aims[copies, lane // self.starts])
-            hit[copies[changed]] = True
+            self._descend(part, radius[copies], begin, aims[copies, lane // self.starts])
+            best = part.radius.view(-1, len(left)).argmin(0) * len(left) + torch.arange(len(left), device=left.device)
+            search.only(left).take(part, best)
+            hit[left] = torch.isfinite(part.radius[best])
         return hit
 
     def _begin(self, search: Search, radius: Tensor, draws: Tensor, start: Tensor | None) -> Tensor:
@@ -121,8 +123,8 @@ class PGD(Robustness):
         spread = spread * (radius / norm(spread, self.p).clamp_min(1e-12))[:, None]
         return clip(spread, rows.low, rows.high)
 
-    def _descend(self, search: Search, radius: Tensor, delta: Tensor, aim: Tensor) -> Tensor:
-        """Which rows changed at any step."""
+    def _descend(self, search: Search, radius: Tensor, delta: Tensor, aim: Tensor) -> None:
+        """Walk until every row has changed at some step, or the steps are gone."""
         hit = torch.zeros_like(radius, dtype=torch.bool)
         length = radius * self.step if self.relative else torch.full_like(radius, self.step)
         for step in range(self.steps + 1):
@@ -131,11 +133,10 @@ class PGD(Robustness):
             if step == 0:
                 search.note_flat(slope)
             if step == self.steps or bool(hit.all()):
-                break
+                return
             delta = project(
                 delta + self._step(search.rows, slope, delta, length), radius, search.rows.low, search.rows.high, self.p
             )
-        return hit
 
     def _step(self, rows: Rows, slope: Tensor, delta: Tensor, length: Tensor) -> Tensor:
         """Down the slope by ``length``: its steepest direction in Linf, its own in L2, the best coordinates in L1."""

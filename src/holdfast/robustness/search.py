@@ -26,25 +26,30 @@ class Search:
         self.rows, self.p, self.seed = rows, p, seed
         self.radius = rows.x.new_full((len(rows),), math.inf)
         self.delta = torch.zeros_like(rows.x)
+        self.spent = torch.zeros_like(self.radius)  # gradients taken
         self.flat = torch.zeros(len(rows), dtype=torch.bool, device=rows.x.device)
         self.logits: Tensor | None = None  # at the best witness, or where the search looked last
-        self._place = torch.arange(len(rows), device=rows.x.device)
+        self._place: Tensor | None = None  # which rows of the whole these are
         self._whole: Search = self
 
     def only(self, keep: Tensor) -> Search:
-        """A view of some rows; what it finds is found for the whole."""
+        """A view of some rows, each named once; what it finds is found for the whole."""
         part = object.__new__(Search)
         part.rows, part.p, part.seed = self.rows.at(keep), self.p, self.seed
-        part._whole, part._place = self._whole, self._place[keep]
+        part._whole, part._place = self._whole, torch.arange(len(self.rows), device=keep.device)[keep]
+        part._place = part._place if self._place is None else self._place[part._place]
         return part
 
     def best(self) -> Tensor:
         """The smallest radius found for each of these rows."""
-        return self._whole.radius[self._place]
+        return self._mine(self._whole.radius)
 
     def witness(self) -> Tensor:
         """The move that reaches it."""
-        return self._whole.delta[self._place]
+        return self._mine(self._whole.delta)
+
+    def _mine(self, whole: Tensor) -> Tensor:
+        return whole if self._place is None else whole[self._place]
 
     def look(self, delta: Tensor, aim: Tensor | None = None, loss: str = "margin") -> tuple[Tensor, Tensor, Tensor]:
         """Ask the model at ``x + delta``: has the decision changed, how far is it from changing, and the slope of that.
@@ -62,18 +67,31 @@ class Search:
         logits, slope = rows.model.gradient(points, value)
         changed = rows.changed(logits)
         self._record(delta, logits, changed)
+        self._store(self._whole.spent, self._mine(self._whole.spent) + 1, torch.ones_like(changed))
         return changed, kept[0].detach(), slope.flatten(1)
 
     def _record(self, delta: Tensor, logits: Tensor, changed: Tensor) -> None:
-        whole, length = self._whole, norm(delta, self.p)
-        better = changed & (length < self.best())
+        whole, best, length = self._whole, self.best(), norm(delta, self.p)
+        better = changed & (length < best)
         if whole.logits is None:
             whole.logits = logits.new_zeros(len(whole.rows), logits.shape[1])
-        news = better | torch.isinf(self.best())
-        whole.logits[self._place[news]] = logits[news]
-        found = self._place[better]
-        whole.radius[found] = length[better]
-        whole.delta[found] = delta[better]
+        self._store(whole.logits, logits, better | torch.isinf(best))
+        self._store(whole.delta, delta, better)
+        self._store(whole.radius, length, better)
+
+    def _store(self, whole: Tensor, new: Tensor, where: Tensor) -> None:
+        """``whole[where] = new[where]`` without a mask as index, which would make a GPU wait."""
+        mine = torch.where(where if new.ndim == 1 else where[:, None], new, self._mine(whole))
+        if self._place is None:
+            whole.copy_(mine)
+        else:
+            whole[self._place] = mine
+
+    def take(self, other: Search, which: Tensor) -> None:
+        """Take over what another search found for these rows in its rows ``which``."""
+        if other.logits is not None:
+            self._record(other.delta[which], other.logits[which], torch.isfinite(other.radius[which]))
+        self._store(self._whole.flat, other.flat[which], other.flat[which])
 
     def rival(self, tried: Tensor) -> Tensor:
         """The untried class nearest at the best witness, ``ANY`` where none is left or the question names one."""
@@ -83,10 +101,13 @@ class Search:
         best, aim = score.max(1)
         return torch.where(torch.isinf(best) | (self.rows.target != ANY), ANY, aim)
 
-    def tried(self) -> Tensor:
-        """Classes no longer worth heading for, ``[R, classes]``: the label, and the one already reached."""
+    def tried(self) -> Tensor | None:
+        """Classes no longer worth heading for, ``[R, classes]``: the label, and the one already reached.
+
+        None when nothing was looked at, because no row can move or every one is decided.
+        """
         if self.logits is None:
-            raise AssertionError("look before asking what was tried")
+            return None
         reached = self.logits.scatter(1, self.rows.label[:, None], -math.inf).argmax(1, keepdim=True)
         tried = torch.zeros_like(self.logits, dtype=torch.bool)
         return tried.scatter(1, self.rows.label[:, None], True).scatter(1, reached, True)
@@ -107,13 +128,11 @@ class Search:
         length = torch.where(torch.isfinite(best), best, 1) / norm(noise, self.p).clamp_min(1e-12)
         return clip(noise * length[:, None], rows.low, rows.high)
 
-    def level(self, slope: Tensor) -> Tensor:
-        """Rows whose free coordinates have no slope at all."""
-        return (slope.abs() * self.rows.free).amax(1) == 0
-
     def note_flat(self, slope: Tensor) -> None:
         """Remember rows that had no slope to follow where they began, though they had room to move."""
-        self._whole.flat[self._place] |= self.level(slope) & self.rows.free.any(1)
+        free = self.rows.free
+        flat = ~(free & (slope != 0)).any(1) & free.any(1)
+        self._store(self._whole.flat, flat, flat)
 
     def found(self) -> Found:
         return Found(self.delta, self.flat)
@@ -131,13 +150,16 @@ def chase(
 
     The share of the way that is gone falls from ``pace`` to 1/20 along a cosine, which averages the kinks of the
     boundary out. A drop is overshot by ``push``, which grows while the decision holds and shrinks once it changes.
-    Rows that a linear boundary cannot improve by a thousandth leave; rows without any slope jump to random points.
+    Where the boundary proves straight from one step to the next, there is nothing left to overshoot. Rows that their
+    linearised boundary cannot improve by two thousandths leave, and so do rows in a corner of their box that is not
+    far enough; rows without any slope jump to random points.
     """
     able = search.rows.free.any(1) & (search.best() > 0)
     delta = torch.zeros_like(search.rows.x) if start is None else start
     aim = torch.full_like(search.rows.label, ANY) if aim is None else aim
     push = search.rows.x.new_full((len(search.rows),), 0.05)
-    search, (aim, delta, push) = _keep(search, able, aim, delta, push)
+    done, offset = torch.zeros_like(able), torch.zeros_like(push)
+    search, (aim, delta, push, done, offset) = _keep(search, able, aim, delta, push, done, offset)
     for step in range(steps):
         if not len(search.rows):
             return
@@ -145,21 +167,28 @@ def chase(
         if step == steps - 1:
             return
         rows = search.rows
-        lost = ~changed & search.level(slope)
         if step == 0:
             search.note_flat(slope)
         along = (slope * delta).sum(1)
+        before, offset = offset, value - along
         if step:
-            push = torch.where(changed, push / 1.3, push * 1.3).clamp(1e-3, 2)
-        drop = value - along + push * (along.abs() + value.abs())
+            straight = changed & ((offset - before).abs() <= 1e-3 * before.abs())
+            push = torch.where(straight, 0, torch.where(changed, push / 1.3, push * 1.3)).clamp(1e-3, 2)
+        drop = offset + push * (along.abs() + value.abs())
         goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
-        settled = changed & (push < 2e-3) & (search.best() < 1.001 * norm(goal, search.p))
+        length = norm(goal, search.p)
+        lost = ~changed & (length == 0)
+        done |= changed & (push < 2e-3) & (search.best() < 1.002 * length)
+        short = -(slope * goal).sum(1) < 0.999 * drop  # the boundary, if straight, is out of reach
+        done |= ~changed & short & (norm(goal - delta, search.p) < 0.01 * length)
         rest = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
-        delta = delta + rest * (goal - delta)
-        if bool(lost.any()):
+        # A row that is done stands still, so that when it leaves the batch changes nothing.
+        delta = delta + torch.where(done, 0, rest)[:, None] * (goal - delta)
+        any_lost, count_done = torch.stack([lost.sum(), done.sum()]).tolist()
+        if any_lost:
             delta = torch.where(lost[:, None], search.random(draw * steps + step), delta)
-        if int(settled.sum()) * _LEAVE > len(rows):
-            search, (aim, delta, push) = _keep(search, ~settled, aim, delta, push)
+        if count_done * _LEAVE > len(rows):
+            search, (aim, delta, push, done, offset) = _keep(search, ~done, aim, delta, push, done, offset)
 
 
 def polish(search: Search, steps: int, stride: float = 0.3, loss: str = "margin", start: Tensor | None = None) -> None:

@@ -1,0 +1,194 @@
+"""The laws every robustness method must obey, asked of all of them and in every norm."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import holdfast as hf
+import holdfast.robustness
+from holdfast.robustness import METHODS
+from toys import small_net
+
+NORMS = (1.0, 2.0, math.inf)
+
+
+def quick(kind: type[hf.Robustness], p: float) -> hf.Robustness:
+    """Each method with settings that keep the tests short."""
+    made: dict[type[hf.Robustness], Callable[[], hf.Robustness]] = {
+        hf.MinNorm: lambda: hf.MinNorm(p, steps=60),
+        hf.Judge: lambda: hf.Judge(p, steps=25, classes=3, starts=2),
+        hf.PGD: lambda: hf.PGD(p, steps=20),
+        hf.Linear: lambda: hf.Linear(p),
+    }
+    return made[kind]()
+
+
+ALL = [pytest.param(kind, p, id=f"{kind.__name__}-{p:g}") for kind in METHODS for p in NORMS]
+ATTACKS = [param for param in ALL if param.values[0] is not hf.Linear]
+
+
+def linear(seed: int, inputs: int, classes: int, bounds: tuple[float, float] | None = None) -> hf.Cases:
+    generator = torch.Generator().manual_seed(seed)
+    net = nn.Linear(inputs, classes).double().eval().requires_grad_(False)
+    net.weight.copy_(torch.randn(classes, inputs, generator=generator))
+    net.bias.copy_(torch.randn(classes, generator=generator))
+    x = torch.rand(4, inputs, generator=generator).double()
+    return hf.Classifier(net, bounds=bounds).ask(x)
+
+
+def nested(cases: hf.Cases, seed: int = 0, k: int = 4) -> Tensor:
+    """Random subsets, each inside the next."""
+    d = cases.features.count
+    order = torch.rand(len(cases), d, generator=torch.Generator().manual_seed(seed)).argsort(1).argsort(1)
+    return torch.stack([order < round(d * (i + 1) / k) for i in range(k)], 1)
+
+
+def brute_linear(cases: hf.Cases, subsets: Tensor, p: float) -> Tensor:
+    """min_j m_j / ||w_j on S||_q, written again from the formula."""
+    net = cases.model.module
+    assert isinstance(net, nn.Linear)
+    q = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[p]
+    radius = torch.full(subsets.shape[:2], math.inf, dtype=torch.float64)
+    for b in range(len(cases)):
+        y = int(cases.label[b])
+        z = net(cases.x[b])
+        for k in range(subsets.shape[1]):
+            for j in range(len(z)):
+                if j != y:
+                    w = (net.weight[y] - net.weight[j])[subsets[b, k]]
+                    length = float((z[y] - z[j]) / torch.linalg.vector_norm(w, q))
+                    radius[b, k] = min(float(radius[b, k]), length)
+    return radius
+
+
+def test_no_method_is_forgotten() -> None:
+    def concrete(kind: type[hf.Robustness]) -> set[type[hf.Robustness]]:
+        found = {deeper for below in kind.__subclasses__() for deeper in concrete(below)}
+        own = kind.__module__.startswith("holdfast.") and not getattr(kind, "__abstractmethods__", None)
+        return found | ({kind} if own else set())
+
+    for module in pkgutil.iter_modules(holdfast.robustness.__path__, "holdfast.robustness."):
+        importlib.import_module(module.name)
+    assert concrete(hf.Robustness) == set(METHODS)  # type: ignore[type-abstract]  # only its subclasses are made
+
+
+@pytest.mark.parametrize(("kind", "p"), ALL)
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6), inputs=st.integers(3, 30), classes=st.integers(2, 5))
+def test_linear_closed_form(kind: type[hf.Robustness], p: float, seed: int, inputs: int, classes: int) -> None:
+    cases = linear(seed, inputs, classes)
+    subsets = nested(cases, seed)
+    ratio = quick(kind, p)(cases, subsets).radius / brute_linear(cases, subsets, p)
+    assert float(ratio.min()) > 1 - 1e-9
+    assert float(ratio.max()) < 1.01
+
+
+@pytest.mark.parametrize(("kind", "p"), ATTACKS)
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6), inputs=st.integers(3, 30), classes=st.integers(2, 5))
+def test_linear_closed_form_in_a_box(kind: type[hf.Robustness], p: float, seed: int, inputs: int, classes: int) -> None:
+    cases = linear(seed, inputs, classes, bounds=(0.0, 1.0))
+    subsets = nested(cases, seed)
+    exact = hf.Linear(p)(cases, subsets)
+    found = quick(kind, p)(cases, subsets)
+    assert torch.equal(found.censored, exact.censored)
+    ratio = (found.radius / exact.radius)[~exact.censored]
+    assert ratio.numel() == 0 or (float(ratio.min()) > 1 - 1e-9 and float(ratio.max()) < 1.01)
+
+
+@pytest.mark.parametrize(("kind", "p"), ATTACKS)
+def test_monotone_and_superset_witness(kind: type[hf.Robustness], p: float) -> None:
+    model = hf.Classifier(small_net(), bounds=(-2, 2))
+    cases = model.ask(torch.randn(5, 12, generator=torch.Generator().manual_seed(2)).double().clamp(-2, 2))
+    subsets = nested(cases)
+    radii = quick(kind, p)(cases, subsets)
+    assert bool((radii.radius[:, 1:] <= radii.radius[:, :-1]).all())
+    assert bool(torch.isfinite(radii.radius[:, -1]).all())
+    for k in range(subsets.shape[1]):
+        moved = radii.witness[:, k] != cases.x
+        for larger in range(k, subsets.shape[1]):
+            assert not bool((moved & ~subsets[:, larger]).any())
+
+
+@pytest.mark.parametrize(("kind", "p"), ATTACKS)
+def test_a_witness_is_what_it_says(kind: type[hf.Robustness], p: float) -> None:
+    model = hf.Classifier(small_net(3), bounds=(-2, 2))
+    cases = model.ask(torch.randn(6, 12, generator=torch.Generator().manual_seed(2)).double().clamp(-2, 2))
+    radii = quick(kind, p)(cases, nested(cases))
+    flat = radii.witness.flatten(0, 1)
+    predicted = model.module(flat).argmax(1).view(radii.radius.shape)
+    hit = ~radii.censored
+    assert bool(hit.any())
+    assert bool((predicted != cases.label[:, None])[hit].all())
+    assert torch.equal(predicted[hit], radii.turned[hit])
+    length = torch.linalg.vector_norm(radii.witness - cases.x[:, None], p, dim=2)
+    torch.testing.assert_close(length[hit], radii.radius[hit])
+    assert float(flat.abs().max()) <= 2
+    assert torch.equal(radii.witness[radii.censored], cases.x[:, None].expand_as(radii.witness)[radii.censored])
+    assert bool((radii.turned[radii.censored] == -1).all())
+
+
+@pytest.mark.parametrize(("kind", "p"), ALL)
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_targeted_is_never_easier(kind: type[hf.Robustness], p: float, seed: int) -> None:
+    cases = linear(seed, 12, 2 if kind is hf.Linear else 4)
+    subsets = nested(cases, seed)
+    exact = brute_linear(cases, subsets, p)
+    for step in range(1, 2 if kind is hf.Linear else 4):
+        target = (cases.label + step) % (2 if kind is hf.Linear else 4)
+        aimed = quick(kind, p)(cases.model.ask(cases.x, target=target), subsets)
+        assert bool((aimed.radius >= exact * (1 - 1e-9)).all())
+        reached = aimed.turned == target[:, None]
+        assert bool((reached | aimed.censored).all())
+
+
+@pytest.mark.parametrize(("kind", "p"), ALL)
+def test_batch_size_does_not_matter(kind: type[hf.Robustness], p: float) -> None:
+    net = small_net() if kind is not hf.Linear else nn.Linear(12, 4).double().eval()
+    x = torch.randn(5, 12, generator=torch.Generator().manual_seed(2)).double().clamp(-2, 2)
+    asked = [hf.Classifier(net, bounds=(-2, 2), chunk=chunk).ask(x) for chunk in (3, 64)]
+    small, large = (quick(kind, p)(cases, nested(cases)).radius for cases in asked)
+    torch.testing.assert_close(small, large, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(("kind", "p"), ALL)
+def test_same_seed_same_answer(kind: type[hf.Robustness], p: float) -> None:
+    net = small_net() if kind is not hf.Linear else nn.Linear(12, 4).double().eval()
+    cases = hf.Classifier(net, bounds=(-2, 2)).ask(torch.zeros(3, 12).double())
+    first, second = (quick(kind, p)(cases, nested(cases)) for _ in range(2))
+    assert torch.equal(first.radius, second.radius)
+    assert torch.equal(first.witness, second.witness)
+
+
+@pytest.mark.parametrize(("kind", "p"), ALL)
+def test_an_empty_subset_is_censored_not_an_error(kind: type[hf.Robustness], p: float) -> None:
+    cases = linear(0, 6, 3)
+    radii = quick(kind, p)(cases, torch.zeros(4, 2, 6, dtype=torch.bool))
+    assert bool(radii.censored.all())
+    assert radii.notes == ()
+
+
+@pytest.mark.parametrize(("kind", "p"), ALL)
+def test_a_label_the_model_does_not_give_has_radius_zero(kind: type[hf.Robustness], p: float) -> None:
+    cases = linear(0, 6, 3)
+    wrong = cases.model.ask(cases.x, label=(cases.label + 1) % 3)
+    radii = quick(kind, p)(wrong, torch.ones(4, 1, 6, dtype=torch.bool))
+    assert float(radii.radius.max()) == 0.0
+    assert torch.equal(radii.turned[:, 0], cases.label)
+
+
+@pytest.mark.parametrize("p", [0, 3, 1.5, -1, float("nan")])
+@pytest.mark.parametrize("kind", METHODS)
+def test_other_norms_are_refused(kind: type[hf.Robustness], p: float) -> None:
+    with pytest.raises(hf.HoldfastError, match="p must be 1, 2 or inf"):
+        kind(p=p)  # type: ignore[call-arg]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import holdfast as hf
+from holdfast.cases import ANY
+from toys import small_net
+
+X = torch.full((3, 12), 0.5, dtype=torch.float64)
+
+
+def _model() -> hf.Classifier:
+    return hf.Classifier(small_net(), bounds=(0, 1))
+
+
+def test_defaults_are_the_prediction_and_no_target() -> None:
+    model = _model()
+    cases = model.ask(X)
+    assert torch.equal(cases.label, model(X).argmax(1))
+    assert cases.target.tolist() == [ANY] * 3
+    assert cases.features.count == 12
+    assert len(cases[:2]) == 2
+
+
+def test_numpy_and_single_classes_are_taken() -> None:
+    cases = _model().ask(np.full((3, 12), 0.5), label=1, target=np.array([0, 2, 3]))
+    assert cases.label.tolist() == [1, 1, 1]
+    assert cases.target.tolist() == [0, 2, 3]
+
+
+def test_sub_batches_keep_their_own_features() -> None:
+    ids = torch.stack([torch.arange(12) // size for size in (1, 2, 3)])
+    cases = _model().ask(X, features=ids)
+    assert torch.equal(cases[torch.tensor([2])].features.ids, ids[2:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": X.index_fill(1, torch.tensor([0]), float("nan"))}, "NaN or infinity"),
+        ({"x": X.index_fill(1, torch.tensor([0]), float("inf"))}, "NaN or infinity"),
+        ({"x": X + 1}, "leaves the model's bounds"),
+        ({"x": X[0]}, "batch"),
+        ({"x": X[:0]}, "batch"),
+        ({"x": X.long()}, "floating point"),
+        ({"x": X[:, :5]}, "cannot take inputs of shape"),
+        ({"label": 4}, "class from 0 to 3"),
+        ({"label": -1}, "class from 0 to 3"),
+        ({"label": [0, 1]}, "one a case"),
+        ({"label": 0.5}, "integers"),
+        ({"target": 9}, "class from 0 to 3"),
+        ({"label": [0, 1, 2], "target": [1, 2, 2]}, "its own label 2"),
+        ({"features": torch.arange(5)}, "do not fit"),
+        ({"features": torch.rand(12)}, "integers"),
+    ],
+)
+def test_bad_questions_get_one_clear_error(arguments: dict[str, Any], message: str) -> None:
+    model = _model()
+    with pytest.raises(hf.HoldfastError, match=message) as caught:
+        model.ask(**{"x": X, **arguments})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("subsets", "message"),
+    [
+        (torch.ones(3, 2, 11, dtype=torch.bool), r"\[3, K, 12\]"),
+        (torch.ones(2, 2, 12, dtype=torch.bool), r"\[3, K, 12\]"),
+        (torch.ones(3, 12, dtype=torch.bool), r"\[3, K, 12\]"),
+        (torch.ones(3, 0, 12, dtype=torch.bool), r"\[3, K, 12\]"),
+        (torch.ones(3, 2, 12), "bool"),
+    ],
+)
+def test_bad_subsets_start_nothing(subsets: torch.Tensor, message: str) -> None:
+    model = _model()
+    cases = model.ask(X)
+    before = model.queries
+    with pytest.raises(hf.HoldfastError, match=message):
+        hf.MinNorm()(cases, subsets)
+    assert model.queries == before
+
+
+def test_bounds_that_do_not_fit_the_input_are_refused() -> None:
+    model = hf.Classifier(small_net(), bounds=(torch.zeros(5), torch.ones(5)))
+    with pytest.raises(hf.HoldfastError, match="do not fit"):
+        model.ask(X)

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import holdfast as hf
+
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+COMMAND = [str(Path(sys.executable).with_name("holdfast"))]
+
+
+def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_demo_prints_a_table_and_draws(tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "new", "--digits", 2)
+    assert "Robustness-S" in done.stdout
+    with Image.open(tmp_path / "new" / "demo.png") as picture:
+        assert min(picture.size) > 300
+        assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+
+
+@pytest.mark.slow
+def test_robustness_as_json_is_the_librarys_answer(tmp_path: Path) -> None:
+    done = run("robustness", "--digit", 3, "--method", "minnorm", "--p", "inf", "--json", "--out", tmp_path / "a.png")
+    answer = json.loads(done.stdout)
+    row = answer["rows"][0]
+    cases = hf.data.mnist_cnn().ask(hf.data.mnist().x[3:4])
+    radii = hf.MinNorm(float("inf"))(cases, hf.Features.pixels((1, 28, 28)).ids.flatten()[None, None] >= 0)
+    assert row["radius"] == pytest.approx(radii.radius.item(), rel=1e-4)
+    assert row["turned"] == int(radii.turned)
+    assert (tmp_path / "a.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_a_picture_file_with_a_mask_and_a_target(tmp_path: Path) -> None:
+    digit = (hf.data.mnist().x[0, 0] * 255).byte().numpy()
+    Image.fromarray(digit).save(tmp_path / "seven.png")
+    half = Image.new("L", (28, 28))
+    half.paste(255, (0, 0, 28, 14))
+    half.save(tmp_path / "half.png")
+    done = run(
+        "robustness", tmp_path / "seven.png", "--target", 9, "--mask", tmp_path / "half.png", "--method", "minnorm"
+    )
+    assert "why 7 and not 9?" in done.stdout
+    assert "392 of 784" in done.stdout
+    done = run("robustness", tmp_path / "seven.png", "--features", "patches:4", "--subset", "rest:20%", "--json")
+    assert len(json.loads(done.stdout)["rows"]) == 1
+
+
+def test_list_and_version() -> None:
+    listed = json.loads(run("list", "--json").stdout)
+    assert [method["method"] for method in listed["methods"]] == ["MinNorm", "Judge", "PGD", "Linear"]
+    assert "Judge" in run("list").stdout
+    assert run("--version").stdout.startswith(f"holdfast {hf.__version__}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["robustness"], "either an image file or an embedded digit"),
+        (["robustness", "--digit", 5000], "between 0 and 999"),
+        (["robustness", "nowhere.png"], "cannot read the image"),
+        (["robustness", "--digit", 1, "--p", 3], "p must be 1, 2 or inf"),
+        (["robustness", "--digit", 1, "--p", "two"], "p must be 1, 2 or inf"),
+        (["robustness", "--digit", 1, "--target", 11], "class from 0 to 9"),
+        (["robustness", "--digit", 0, "--target", 7], "its own label 7"),
+        (["robustness", "--digit", 1, "--features", "blobs"], "pixels, patches:N or superpixels:N"),
+        (["robustness", "--digit", 1, "--subset", "top:120%"], "--subset must be"),
+        (["robustness", "--digit", 1, "--method", "magic"], "there is no method"),
+        (["robustness", "--digit", 1, "--method", "linear"], "not affine"),
+        (["robustness", "--digit", 1, "--device", "abacus"], "cannot be used here"),
+        (["train", "gpt", "--data", "."], "there is no network"),
+        (["train", "mnist-cnn", "--data", "nowhere"], "pass download=True"),
+        (["robustness", "--digit", "x"], "Invalid value"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_exit_code_2(arguments: list[object], message: str) -> None:
+    done = run(*arguments, code=2)
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert done.stdout == ""
+
+
+def test_a_picture_of_the_wrong_size_says_what_to_do(tmp_path: Path) -> None:
+    Image.new("RGB", (50, 40)).save(tmp_path / "wide.png")
+    assert "add --resize" in run("robustness", tmp_path / "wide.png", code=2).stderr
+    (tmp_path / "text.png").write_text("not a picture")
+    assert "cannot read the image" in run("robustness", tmp_path / "text.png", code=2).stderr

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.robustness.rows import margin
+from toys import small_net
+
+
+class Functional(nn.Module):
+    """Ends in a function, where no layer can be found by looking at the modules."""
+
+    def __init__(self, net: nn.Module, kind: str):
+        super().__init__()
+        self.net, self.kind = net, kind
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = self.net(x)
+        if self.kind == "softmax":
+            return nn.functional.softmax(z, 1)
+        if self.kind == "method":
+            return z.softmax(-1)
+        if self.kind == "sigmoid":
+            p = torch.sigmoid(z[:, 0] - z[:, 1])
+            return torch.stack([p, 1 - p], 1)
+        if self.kind == "by hand":
+            e = z.exp()
+            return e / e.sum(1, keepdim=True)
+        return torch.log_softmax(z, 1)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "method", "by hand", "log-softmax"])
+def test_probabilities_give_the_radius_of_the_logits_behind_them(kind: str) -> None:
+    net = small_net()
+    x = torch.randn(6, 12, generator=torch.Generator().manual_seed(1)).double()
+    subsets = torch.ones(6, 1, 12, dtype=torch.bool)
+    plain = hf.MinNorm(steps=40)(hf.Classifier(net).ask(x), subsets)
+    wrapped = hf.MinNorm(steps=40)(hf.Classifier(Functional(net, kind).eval()).ask(x), subsets)
+    torch.testing.assert_close(wrapped.radius, plain.radius, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "method"])
+def test_saturated_softmax_does_not_read_as_robust(kind: str) -> None:
+    net = small_net()
+    for parameter in net[-1].parameters():
+        parameter.mul_(1e8)
+    x = torch.randn(6, 12, generator=torch.Generator().manual_seed(1)).double()
+    subsets = torch.ones(6, 1, 12, dtype=torch.bool)
+    cases = hf.Classifier(Functional(net, kind).eval()).ask(x)
+    assert float(cases.model.module(x).amax(1).min()) == 1.0
+    plain = hf.MinNorm(steps=40)(hf.Classifier(net).ask(x), subsets)
+    torch.testing.assert_close(hf.MinNorm(steps=40)(cases, subsets).radius, plain.radius, rtol=1e-6, atol=0)
+
+
+def test_saturation_behind_a_home_made_softmax_is_said() -> None:
+    net = small_net()
+    x = torch.randn(3, 12).double()
+    list(net[-1].parameters())[1][0] = 100.0
+    with pytest.warns(hf.HoldfastWarning, match="does not mean robustness"):
+        hf.Classifier(Functional(net, "sigmoid").eval()).ask(x)
+
+
+def test_plain_logits_that_look_like_probabilities_once_are_left_alone() -> None:
+    net = nn.Linear(2, 2, bias=False).double().eval().requires_grad_(False)
+    net.weight.copy_(torch.eye(2))
+    model = hf.Classifier(net)
+    assert model(torch.tensor([[1.0, 0.0]]).double()).tolist() == [[1.0, 0.0]]
+    assert "output=logits" in repr(model)
+
+
+def test_queries_count_rows() -> None:
+    model = hf.Classifier(small_net())
+    x = torch.randn(5, 12).double()
+    model(x)
+    assert model.queries == hf.Queries(forward=5)
+    label = torch.zeros(5, dtype=torch.long)
+    model.gradient(x, lambda z: margin(z, label, label - 1))
+    assert model.queries == hf.Queries(forward=10, gradient=5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_any_dtype_keeps_its_own(dtype: torch.dtype) -> None:
+    model = hf.Classifier(small_net().to(dtype), bounds=(-3, 3))
+    cases = model.ask(torch.randn(4, 12).clamp(-3, 3))
+    radii = hf.MinNorm(steps=30)(cases, torch.ones(4, 1, 12, dtype=torch.bool))
+    assert next(model.module.parameters()).dtype == dtype
+    assert radii.radius.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert bool(torch.isfinite(radii.radius).all())
+
+
+def test_the_gradient_is_autograds() -> None:
+    net = small_net()
+    x = torch.randn(3, 12).double()
+    label = net(x).argmax(1)
+    points = x.clone().requires_grad_(True)
+    z = net(points)
+    z[torch.arange(3), label].sum().backward()
+    _, slope = hf.Classifier(net).gradient(x, lambda z: z.gather(1, label[:, None])[:, 0])
+    torch.testing.assert_close(slope, points.grad)
+
+
+def test_a_network_without_weights_works() -> None:
+    model = hf.Classifier(nn.Flatten().eval())
+    assert model(torch.rand(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hf.Classifier(nn.Linear(3, 2)), "training mode"),
+        (lambda: hf.Classifier("net"), "torch.nn.Module"),  # type: ignore[arg-type]
+        (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=(1, 0)), "low < high"),
+        (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=(0, float("inf"))), "finite"),
+        (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=3), "bounds must be"),  # type: ignore[arg-type]
+        (lambda: hf.Classifier(nn.Linear(3, 2).eval(), chunk=0), "at least one row"),
+        (lambda: hf.Classifier(nn.Linear(3, 1).eval()).ask(torch.rand(2, 3)), "one column"),
+        (lambda: hf.Classifier(nn.Linear(4, 2).eval()).ask(torch.rand(2, 3)), "cannot take inputs of shape"),
+        (lambda: hf.Classifier(nn.Conv1d(2, 2, 1).eval()).ask(torch.rand(3, 2, 5)), r"must return \[R, classes\]"),
+        (lambda: hf.Classifier(nn.LSTM(3, 2).eval()).ask(torch.rand(2, 3)), "must return a tensor"),
+    ],
+)
+def test_bad_models_get_one_clear_error(make: object, message: str) -> None:
+    with warnings.catch_warnings(), pytest.raises(hf.HoldfastError, match=message) as caught:
+        make()  # type: ignore[operator]
+    assert "\n" not in str(caught.value)
+
+
+def test_training_mode_is_refused_later_too() -> None:
+    model = hf.Classifier(small_net())
+    cases = model.ask(torch.rand(2, 12).double())
+    model.module.train()
+    with pytest.raises(hf.HoldfastError, match="training mode"):
+        hf.MinNorm()(cases, torch.ones(2, 1, 12, dtype=torch.bool))
+
+
+def test_nan_scores_are_refused() -> None:
+    net = nn.Linear(3, 2).eval().requires_grad_(False)
+    net.weight.fill_(float("nan"))
+    with pytest.raises(hf.HoldfastError, match="NaN"):
+        hf.Classifier(net).ask(torch.rand(2, 3))
