@@ -100,7 +100,7 @@ def demo(
     subsets = torch.stack([everything, ~by_slope, ~at_random, by_slope, at_random], 1)
     titles = ["all pixels", "steepest held", "random held", "only steepest", "only random"]
     with _progress("measuring", as_json) as progress:
-        radii = Judge(steps=25, classes=5, starts=3, seed=seed)(cases, subsets, progress=progress)
+        radii = replace(Judge.quick(), seed=seed)(cases, subsets, progress=progress)
     path = out / "demo.png"
     draw_changes(cases, radii, subsets, titles, path)
     if as_json:
