@@ -41,7 +41,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sections: dict[str, Callable[[argparse.Namespace], None]] = {
         "tightness": tightness,
-        "presets": presets,
         "judge": judge,
         "linear": linear,
         "overhead": overhead,
@@ -156,9 +155,9 @@ def tightness(options: argparse.Namespace) -> None:
             before = cases.model.queries
             delta = attack(rows)
             keep(name, measure(rows, delta, p)[0], (cases.model.queries - before).gradient)
-        for name, strong in (("Judge", hf.Judge(p)), ("Judge.thorough", hf.Judge.thorough(p))):
-            radii = strong(cases, subsets)
-            keep(name, radii.radius, radii.queries.gradient)
+        for preset in ("quick", "default", "thorough"):
+            radii = getattr(hf.Judge, preset)(p)(cases, subsets)
+            keep(f"Judge.{preset}", radii.radius, radii.queries.gradient)
         best = torch.stack([radius for radius, _ in found.values()]).amin(0)
         reachable = torch.isfinite(best)
         table = []
@@ -171,28 +170,6 @@ def tightness(options: argparse.Namespace) -> None:
                 row[f"{free:.0%} free"] = float(ratio[hit & (share.flatten() == torch.tensor(free))].mean())
             table.append(row | {"missed": f"{int((reachable & ~hit).sum())} of {int(reachable.sum())}"})
         show(f"ratio to the best radius known, p = {p:g}, {len(cases)} digits x {subsets.shape[1]} masks", table)
-
-
-def presets(options: argparse.Namespace) -> None:
-    cases, slope = digits(options)
-    subsets, _ = masks(slope)
-    table = []
-    for p in NORMS:
-        asked = {name: getattr(hf.Judge, name)(p)(cases, subsets) for name in ("quick", "default", "thorough")}
-        best = torch.stack([radii.radius for radii in asked.values()]).amin(0)
-        for name, radii in asked.items():
-            ratio = (radii.radius / best)[torch.isfinite(best) & torch.isfinite(radii.radius)]
-            table.append(
-                {
-                    "preset": f"Judge.{name}",
-                    "p": f"{p:g}",
-                    "gradients a row": round(radii.queries.gradient / radii.radius.numel()),
-                    "mean ratio": float(ratio.mean()),
-                    "worst": float(ratio.max()),
-                    "censored": f"{int(radii.censored.sum())} of {radii.censored.numel()}",
-                }
-            )
-    show("the judge's presets against the best of the three", table)
 
 
 def judge(options: argparse.Namespace) -> None:

@@ -191,11 +191,15 @@ def chase(
             search, (aim, delta, push, done, offset) = _keep(search, ~done, aim, delta, push, done, offset)
 
 
-def polish(search: Search, steps: int, stride: float = 0.3, loss: str = "margin", start: Tensor | None = None) -> None:
+def polish(
+    search: Search, steps: int, stride: float | None = None, loss: str = "margin", start: Tensor | None = None
+) -> None:
     """Decoupled direction and norm (Rony et al. 2019) from the best witness, with exact steps over mask and box.
 
     A step down the slope, then back onto a sphere that shrinks while the decision has changed and grows while not.
+    ``stride`` is the first step as a share of the radius: longer in L1, where most of a step is projected away.
     """
+    stride = (1.0 if search.p == 1 else 0.3) if stride is None else stride
     able = torch.isfinite(search.best()) & (search.best() > 0)
     search, (delta,) = _keep(search, able, search.witness() if start is None else start)
     if not len(search.rows):
