@@ -23,7 +23,7 @@ def test_defaults_are_the_prediction_and_no_target() -> None:
     assert torch.equal(cases.label, model(X).argmax(1))
     assert cases.target.tolist() == [ANY] * 3
     assert cases.features.count == 12
-    assert len(cases[:2]) == 2
+    assert (len(cases[:2]), len(cases[1])) == (2, 1)
 
 
 def test_numpy_and_single_classes_are_taken() -> None:
@@ -85,6 +85,7 @@ def test_bad_subsets_start_nothing(subsets: torch.Tensor, message: str) -> None:
 
 
 def test_bounds_that_do_not_fit_the_input_are_refused() -> None:
-    model = hf.Classifier(small_net(), bounds=(torch.zeros(5), torch.ones(5)))
-    with pytest.raises(hf.HoldfastError, match="do not fit"):
-        model.ask(X)
+    for shape in ((5,), (2, 12)):
+        model = hf.Classifier(small_net(), bounds=(torch.zeros(shape), torch.ones(shape)))
+        with pytest.raises(hf.HoldfastError, match="do not fit"):
+            model.ask(X)

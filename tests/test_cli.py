@@ -87,6 +87,10 @@ def test_list_and_version() -> None:
         (["train", "gpt", "--data", "."], "there is no network"),
         (["train", "mnist-cnn", "--data", "nowhere"], "pass download=True"),
         (["robustness", "--digit", "x"], "Invalid value"),
+        (["robustness", "[/foo].png"], "cannot read the image [/foo].png"),
+        (["robustness", "--digit", 1, "--device", "meta"], "cannot be used here"),
+        (["robustness", "--digit", 1, "--mask", "a.png", "--subset", "top:5%"], "give one of them"),
+        (["train", "mnist-cnn", "--data", ".", "--out", "nowhere/weights"], "does not exist"),
     ],
 )
 def test_mistakes_get_one_sentence_and_exit_code_2(arguments: list[object], message: str) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import warnings
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -124,7 +122,7 @@ def test_a_network_without_weights_works() -> None:
     ],
 )
 def test_bad_models_get_one_clear_error(make: object, message: str) -> None:
-    with warnings.catch_warnings(), pytest.raises(hf.HoldfastError, match=message) as caught:
+    with pytest.raises(hf.HoldfastError, match=message) as caught:
         make()  # type: ignore[operator]
     assert "\n" not in str(caught.value)
 
@@ -142,3 +140,19 @@ def test_nan_scores_are_refused() -> None:
     net.weight.fill_(float("nan"))
     with pytest.raises(hf.HoldfastError, match="NaN"):
         hf.Classifier(net).ask(torch.rand(2, 3))
+
+
+def test_the_size_of_a_pass_follows_the_shape_of_the_input() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 2)).eval()
+    model = hf.Classifier(net)
+    small, large = torch.rand(1, 1, 8, 8), torch.rand(1, 1, 256, 256)
+    model(small)
+    assert model.chunk(small) > model.chunk(large)
+
+
+def test_noise_outside_a_modules_domain_does_not_refuse_it() -> None:
+    class Logarithm(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.log()
+
+    assert hf.Classifier(Logarithm().eval()).ask(torch.rand(3, 4) + 0.01).label.shape == (3,)

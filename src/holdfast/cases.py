@@ -34,7 +34,9 @@ class Cases:
     def __len__(self) -> int:
         return len(self.x)
 
-    def __getitem__(self, which: slice | Tensor) -> Cases:
+    def __getitem__(self, which: int | slice | Tensor) -> Cases:
+        if isinstance(which, int):
+            which = torch.tensor([which], device=self.x.device)
         features = self.features
         if len(features.ids) > 1:
             features = Features(features.ids[which], features.count, features.kind)
@@ -94,7 +96,8 @@ def _inputs(model: Classifier, given: Any) -> Tensor:
 
 def _check_bounds(x: Tensor, low: Tensor, high: Tensor) -> None:
     try:
-        torch.broadcast_shapes(low.shape, high.shape, x.shape[1:])
+        if torch.broadcast_shapes(low.shape, high.shape, x.shape[1:]) != x.shape[1:]:
+            raise RuntimeError("bounds are larger than an input")
         outside = ((x < low) | (x > high)).flatten(1).any(1)
     except RuntimeError as error:
         shapes = f"{tuple(low.shape)} and {tuple(high.shape)}"

@@ -15,6 +15,7 @@ import torch
 import typer
 from PIL import Image, UnidentifiedImageError
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from torch import Tensor
@@ -59,7 +60,7 @@ def main() -> None:
     try:
         app()
     except HoldfastError as error:
-        _err.print(f"[bold red]holdfast:[/] {error}", highlight=False, soft_wrap=True)
+        _err.print(f"[bold red]holdfast:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
 
 
@@ -114,7 +115,7 @@ def demo(
         table.add_row(f"#{index}", str(int(cases.label[case])), *cells)
     _out.print(table)
     _explain(radii, share)
-    _out.print(f"picture: {path}", soft_wrap=True, highlight=False)
+    _out.print(f"picture: {path}", soft_wrap=True, highlight=False, markup=False)
 
 
 @app.command("list")
@@ -154,7 +155,7 @@ def robustness(
     ] = "all",
     mask: Annotated[Path | None, typer.Option(help="An image of the same size: pixels not black may move.")] = None,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(_METHODS)}.")] = "judge-quick",
-    resize: Annotated[bool, typer.Option("--resize", help="Scale an image file to the network's 28 x 28.")] = False,
+    resize: Annotated[bool, typer.Option("--resize", help="Scale image and mask to the network's 28 x 28.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write a picture of the change here.")] = None,
     device: Device = "cpu",
     seed: Seed = 0,
@@ -165,18 +166,21 @@ def robustness(
     model = _classifier(device)
     x = _image(image, digit, resize).to(model.device)
     cases = model.ask(x, target=target, features=_features(features, x))
-    chosen = _masked(cases, mask) if mask is not None else _subset(cases, subset, seed)
+    if mask is not None and subset != "all":
+        raise HoldfastError("--mask and --subset both say what may move: give one of them.")
+    chosen = _masked(cases, mask, resize) if mask is not None else _subset(cases, subset, seed)
+    moving = subset if mask is None else "mask"
     with _progress("measuring", as_json) as progress:
         radii = measured(cases, chosen[:, None], progress=progress)
     if out is not None:
-        draw_changes(cases, radii, chosen[:, None], [subset if mask is None else "mask"], out)
+        draw_changes(cases, radii, chosen[:, None], [moving], out)
     name = digit if digit is not None else str(image)
     if as_json:
-        _print_json(cases, radii, [name], [subset], {"picture": str(out)} if out else {})
+        _print_json(cases, radii, [name], [moving], {"picture": str(out)} if out else {})
         return
     table = Table(show_header=False)
     label, turned = int(cases.label[0]), int(radii.turned[0, 0])
-    table.add_row("input", f"test digit #{digit}" if digit is not None else str(image))
+    table.add_row("input", f"test digit #{digit}" if digit is not None else escape(str(image)))
     table.add_row("prediction", str(label))
     table.add_row("question", f"why {label}?" if target is None else f"why {label} and not {target}?")
     table.add_row("may move", f"{int(chosen.sum())} of {cases.features.count} {cases.features.kind}")
@@ -188,7 +192,7 @@ def robustness(
     for note in radii.notes:
         _out.print(f"note: {note}", highlight=False)
     if out is not None:
-        _out.print(f"picture: {out}", soft_wrap=True, highlight=False)
+        _out.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
 @app.command()
@@ -205,6 +209,8 @@ def train(
     if network != "mnist-cnn":
         raise HoldfastError(f"there is no network {network!r} to train: use mnist-cnn.")
     _device(device)
+    if not out.resolve().parent.is_dir():
+        raise HoldfastError(f"the folder {out.resolve().parent} for the weights does not exist.")
     with _progress("training, epochs", False) as progress:
         accuracy = train_mnist_cnn(
             data,
@@ -223,7 +229,7 @@ def train(
 
 def _device(device: str) -> torch.device:
     try:
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise HoldfastError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from error
     return torch.device(device)
@@ -262,7 +268,7 @@ def _image(path: Path | None, digit: int | None, resize: bool) -> Tensor:
     return _grey(path, resize)[None, None]
 
 
-def _grey(path: Path, resize: bool = False) -> Tensor:
+def _grey(path: Path, resize: bool) -> Tensor:
     try:
         with Image.open(path) as file:
             picture = file.convert("L")
@@ -303,9 +309,9 @@ def _subset(cases: Cases, text: str, seed: int) -> Tensor:
     return top if kind == "top" else ~top
 
 
-def _masked(cases: Cases, path: Path) -> Tensor:
+def _masked(cases: Cases, path: Path, resize: bool) -> Tensor:
     """Features that have a pixel which is not black in the mask."""
-    marked = (_grey(path) > 0).to(cases.x)[None, None]
+    marked = (_grey(path, resize) > 0).to(cases.x)[None, None]
     return cases.features.pool(marked.expand_as(cases.x)) > 0
 
 

@@ -73,7 +73,10 @@ class Classifier:
         self.dtype: torch.dtype = torch.promote_types(weight.dtype, torch.float32)
         self.low, self.high = self._read_bounds(bounds)
         self.queries = Queries()
+        #: Scores a row gets; known once the module has been asked.
+        self.classes = 0
         self._chunk = chunk
+        self._chunks: dict[tuple[int, ...], int] = {}
         self._output: Output | None = None
 
     def __repr__(self) -> str:
@@ -101,7 +104,9 @@ class Classifier:
             points = rows.detach().requires_grad_(True)
             logits = self._logits(points)
             value = loss(logits).sum()
-            (slope,) = torch.autograd.grad(value, points) if value.requires_grad else (torch.zeros_like(rows),)
+            slope = torch.zeros_like(rows)
+            if value.requires_grad:  # not so when no score depends on the input
+                (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
 
@@ -129,9 +134,12 @@ class Classifier:
 
     def chunk(self, rows: Tensor) -> int:
         """How many such rows go through the module at once."""
-        if self._chunk is None:
-            self._chunk = self._measure_chunk(rows[:1])
-        return self._chunk
+        if self._chunk is not None:
+            return self._chunk
+        shape = tuple(rows.shape[1:])
+        if shape not in self._chunks:
+            self._chunks[shape] = self._measure_chunk(rows[:1])
+        return self._chunks[shape]
 
     def _measure_chunk(self, row: Tensor) -> int:
         """Rows whose saved activations fill a budget. Counted, not timed: the same answer every time."""
@@ -170,30 +178,44 @@ class Classifier:
         probes = torch.cat([some, some[:1] + noise * some.std(correction=0).clamp_min(0.1)])
         if self.low is not None and self.high is not None:
             probes = probes.clamp(self.low, self.high)
-        with torch.no_grad(), _SoftmaxInputs() as seen:
-            try:
-                out = self.module(probes.to(self.module_dtype))
-            except (RuntimeError, IndexError, ValueError, TypeError) as error:
-                raise HoldfastError(
-                    f"the module cannot take inputs of shape {tuple(rows.shape[1:])}: {_first_line(error)}"
-                ) from error
-        self._check_output(out, len(probes))
-        score = out.to(self.dtype)
+        out, last = self._probe(probes)
+        self._check_output(out[: len(some)])
+        self.classes = out.shape[1]
+        score = out[torch.isfinite(out).all(1)].to(self.dtype)  # noise may leave the domain of the module
         tolerance = 100 * torch.finfo(self.module_dtype).eps
         one = torch.ones(len(score)).to(score)
         if bool((score >= 0).all()) and torch.allclose(score.sum(1), one, atol=tolerance):
-            self._output = "softmax" if seen.holds(out) else "probabilities"
+            self._output = "softmax" if last else "probabilities"
         elif bool((score <= tolerance).all()) and torch.allclose(score.logsumexp(1).exp(), one, atol=tolerance):
             self._output = "log-probabilities"
         else:
             self._output = "logits"
 
+    def _probe(self, rows: Tensor) -> tuple[Tensor, bool]:
+        """What the module returns, and whether a softmax was the last thing it did."""
+
+        def work(piece: slice) -> tuple[Tensor, bool]:
+            with _SoftmaxInputs() as seen:
+                out = self.module(rows[piece].to(self.module_dtype))
+            count = piece.stop - piece.start
+            if not isinstance(out, Tensor):
+                raise HoldfastError(f"the module must return a tensor [R, classes], it returned {type(out).__name__}.")
+            if out.ndim != 2 or len(out) != count:
+                raise HoldfastError(f"the module must return [R, classes]: {count} rows gave shape {tuple(out.shape)}.")
+            return out, seen.holds(out)
+
+        try:
+            with torch.no_grad():
+                parts = [part for _, part in chunked(work, len(rows), self._chunk or len(rows))]
+        except (torch.OutOfMemoryError, HoldfastError):
+            raise
+        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            shape = tuple(rows.shape[1:])
+            raise HoldfastError(f"the module cannot take inputs of shape {shape}: {_first_line(error)}") from error
+        return torch.cat([out for out, _ in parts]), all(last for _, last in parts)
+
     @staticmethod
-    def _check_output(out: object, rows: int) -> None:
-        if not isinstance(out, Tensor):
-            raise HoldfastError(f"the module must return a tensor [R, classes], it returned {type(out).__name__}.")
-        if out.ndim != 2 or len(out) != rows:
-            raise HoldfastError(f"the module must return [R, classes]: {rows} rows gave shape {tuple(out.shape)}.")
+    def _check_output(out: Tensor) -> None:
         if out.shape[1] < 2:
             raise HoldfastError(
                 "the module returns one column: a classifier needs a score for each of at least two classes "

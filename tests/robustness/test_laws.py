@@ -150,6 +150,7 @@ def test_targeted_is_never_easier(kind: type[hf.Robustness], p: float, seed: int
         assert bool((aimed.radius >= exact * (1 - 1e-9)).all())
         reached = aimed.turned == target[:, None]
         assert bool((reached | aimed.censored).all())
+        assert bool(reached[:, -1].any())
 
 
 @pytest.mark.parametrize(("kind", "p"), ALL)

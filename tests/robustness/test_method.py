@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from dataclasses import dataclass
 
 import pytest
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.robustness import Found, Rows
+from holdfast.robustness.search import Search
 from toys import small_net
 
 
@@ -105,14 +108,15 @@ def test_a_warm_start_helps_and_is_checked() -> None:
         hf.MinNorm()(cases, whole, start=witness[..., :5])
 
 
-def test_running_out_of_memory_does_not_end_a_run() -> None:
+@pytest.mark.parametrize("method", [hf.MinNorm(steps=20), hf.PGD(starts=50, steps=5, rounds=6)])
+def test_running_out_of_memory_does_not_end_a_run(method: hf.Robustness) -> None:
     class Small(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.net, self.refused = small_net(), 0
 
         def forward(self, x: Tensor) -> Tensor:
-            if len(x) > 20:
+            if len(x) > 7:
                 self.refused += 1
                 raise torch.OutOfMemoryError("CUDA out of memory")
             out: Tensor = self.net(x)
@@ -120,9 +124,9 @@ def test_running_out_of_memory_does_not_end_a_run() -> None:
 
     net = Small().eval()
     cases = hf.Classifier(net, chunk=64).ask(torch.randn(5, 12).double())
-    radii = hf.MinNorm(steps=20)(cases, torch.rand(5, 40, 12) < 0.8)
+    radii = method(cases, torch.rand(5, 6, 12) < 0.8)
     assert net.refused > 0
-    assert radii.radius.shape == (5, 40)
+    assert radii.radius.shape == (5, 6)
 
 
 @pytest.mark.parametrize(
@@ -144,3 +148,107 @@ def test_linear_refuses_what_it_cannot_do() -> None:
     cases = hf.Classifier(small_net()).ask(torch.randn(3, 12).double())
     with pytest.raises(hf.HoldfastError, match="not affine"):
         hf.Linear()(cases, torch.ones(3, 1, 12, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("probe", ["kink below", "kink above"])
+def test_linear_refuses_a_kink_on_either_side(probe: str) -> None:
+    class Kinked(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            z = x[:, 0] if probe == "kink above" else -x[:, 0]
+            return torch.stack([torch.full_like(z, 5.0), z + 3 * (z - 1).clamp_min(0)], 1)
+
+    cases = hf.Classifier(Kinked().eval()).ask(torch.zeros(1, 3))
+    with pytest.raises(hf.HoldfastError, match="not affine"):
+        hf.Linear()(cases, torch.ones(1, 1, 3, dtype=torch.bool))
+
+
+def test_linear_survives_large_logits() -> None:
+    net = nn.Linear(50, 3).eval().requires_grad_(False)
+    net.bias.add_(1e4)
+    cases = hf.Classifier(net).ask(torch.randn(30, 50, generator=torch.Generator().manual_seed(0)))
+    assert not bool(hf.Linear()(cases, torch.ones(30, 1, 50, dtype=torch.bool)).censored.any())
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+@pytest.mark.parametrize("kind", [hf.MinNorm, hf.PGD, hf.Judge])
+def test_a_dead_feature_without_bounds_does_no_harm(kind: type[hf.MinNorm], p: float) -> None:
+    net = nn.Linear(6, 3).double().eval().requires_grad_(False)
+    net.weight[:, 2] = 0
+    cases = hf.Classifier(net).ask(torch.randn(3, 6, generator=torch.Generator().manual_seed(0)).double())
+    whole = torch.ones(3, 1, 6, dtype=torch.bool)
+    ratio = kind(p)(cases, whole).radius / hf.Linear(p)(cases, whole).radius
+    assert float(ratio.max()) < 1.01
+
+
+def test_a_start_outside_the_box_is_brought_inside() -> None:
+    net = nn.Linear(3, 2).eval().requires_grad_(False)
+    net.weight.copy_(torch.tensor([[0.0, 0, 0], [10, 1, 0]]))
+    net.bias.copy_(torch.tensor([10.9, 0]))
+    cases = hf.Classifier(net, bounds=(0, 1)).ask(torch.full((1, 3), 0.25))
+    whole = torch.ones(1, 1, 3, dtype=torch.bool)
+    radii = hf.MinNorm()(cases, whole, start=torch.tensor([[[1.1, 0.25, 0.25]]]))
+    assert math.isfinite(radii.radius.item())
+
+
+def test_flat_weights_are_flat_too() -> None:
+    class Thresholds(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(3, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.last((x > 0.5).to(x))
+            return out
+
+    cases = hf.Classifier(Thresholds().eval(), bounds=(0, 1)).ask(torch.zeros(2, 3))
+    for method in (hf.MinNorm(steps=30), hf.PGD()):
+        assert "gradient is zero" in method(cases, torch.ones(2, 1, 3, dtype=torch.bool)).notes[0]
+
+
+def test_per_case_features_and_bounds_a_coordinate() -> None:
+    low, high = torch.full((12,), -1.0), torch.linspace(1, 2, 12)
+    ids = torch.stack([torch.arange(12) // 2, torch.arange(12) % 6, torch.full((12,), -1)])
+    ids[2, 3] = 5
+    x = torch.zeros(3, 12).double()
+    cases = hf.Classifier(small_net(), bounds=(low, high)).ask(x, features=ids)
+    subsets = torch.rand(3, 5, 6, generator=torch.Generator().manual_seed(1)) < 0.7
+    radii = hf.MinNorm()(cases, subsets)
+    for b in range(3):
+        for k in range(5):
+            moved = radii.witness[b, k] != x[b]
+            allowed = torch.tensor([int(i) >= 0 and bool(subsets[b, k, int(i)]) for i in ids[b]])
+            assert not bool((moved & ~allowed).any())
+    assert bool((radii.witness <= high).all())
+    assert bool((radii.witness >= low).all())
+    one = hf.MinNorm()(cases[1], subsets[1:2])
+    torch.testing.assert_close(one.radius[0], radii.radius[1], rtol=1e-6, atol=0)
+
+
+def test_two_classes_leave_no_gradient_unused() -> None:
+    cases = hf.Classifier(small_net(classes=2)).ask(
+        torch.randn(8, 12, generator=torch.Generator().manual_seed(3)).double()
+    )
+    radii = hf.MinNorm(steps=100)(cases, torch.ones(8, 1, 12, dtype=torch.bool))
+    judged = hf.Judge()(cases, torch.ones(8, 1, 12, dtype=torch.bool))
+    assert float((radii.radius / judged.radius).max()) < 1.05
+
+
+def test_many_classes_work() -> None:
+    net = nn.Linear(12, 1000).double().eval().requires_grad_(False)
+    cases = hf.Classifier(net).ask(torch.randn(4, 12, generator=torch.Generator().manual_seed(0)).double())
+    whole = torch.ones(4, 1, 12, dtype=torch.bool)
+    assert float((hf.Judge()(cases, whole).radius / hf.Linear()(cases, whole).radius).max()) < 1.05
+
+
+def test_a_finished_search_frees_its_memory_at_once() -> None:
+    cases = hf.Classifier(small_net()).ask(torch.zeros(2, 12).double())
+    rows = Rows.of(cases, torch.ones(2, 1, 12, dtype=torch.bool), slice(0, 2))
+    gc.disable()
+    try:
+        search = Search(rows, 2.0)
+        search.look(torch.zeros_like(rows.x))
+        delta = weakref.ref(search.delta)
+        del search
+        assert delta() is None
+    finally:
+        gc.enable()

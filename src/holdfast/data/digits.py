@@ -25,7 +25,7 @@ MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 _LONGEST = 64 * 2**20  # bytes a download may have; the largest file has 10 MB
 _PREFIX = {"train": "train", "test": "t10k"}
 
-# SHA-256 of the uncompressed files, so that a folder of .gz and one of plain idx are checked alike.
+# SHA-256 of the uncompressed files: however a mirror compresses them, a download is checked.
 _CHECKSUM = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",

@@ -14,6 +14,7 @@ from holdfast.cases import ANY
 from holdfast.errors import HoldfastError
 from holdfast.robustness.method import BoundKind, Found, Robustness, measure
 from holdfast.robustness.rows import Rows
+from holdfast.robustness.search import noise_of
 from holdfast.robustness.steps import nearest, norm
 
 
@@ -39,7 +40,7 @@ class Linear(Robustness):
             sign = torch.where(rows.target == ANY, 1.0, -1.0).to(logits)
             slope = (weight[torch.arange(len(rows)), pivot] - weight[:, other]) * sign[:, None]
             drop = (own - against) * sign
-            move = nearest(slope, self._beyond(drop, slope, rows), rows.low, rows.high, self.p)
+            move = nearest(slope, self._beyond(drop, slope, rows, logits), rows.low, rows.high, self.p)
             reached = (slope * move).sum(1) < -drop
             length = torch.where(reached, norm(move, self.p), math.inf)
             length = torch.where(drop < 0, 0, length)
@@ -50,30 +51,35 @@ class Linear(Robustness):
         length, move = torch.stack(lengths), torch.stack(moves)
         choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
         delta = move[choice, torch.arange(len(rows))]
-        hardest = length.gather(0, choice[None])[0]
-        missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(hardest) & (rows.target != ANY)
-        if bool(missed.any()):
+        self._require_affine(rows, logits, weight, delta)
+        missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
+        if bool((missed & (rows.target != ANY)).any()):
             raise HoldfastError("a target is nearest where several boundaries meet: Linear has no closed form for it.")
+        if bool(missed.any()):
+            raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
         return Found(delta, torch.zeros_like(length[0], dtype=torch.bool))
 
     @staticmethod
-    def _beyond(drop: Tensor, slope: Tensor, rows: Rows) -> Tensor:
+    def _beyond(drop: Tensor, slope: Tensor, rows: Rows, logits: Tensor) -> Tensor:
         """A drop just past the boundary, by a few roundings of the numbers involved."""
-        scale = drop.abs() + (slope * rows.x).abs().sum(1)
+        scale = drop.abs() + (slope * rows.x).abs().sum(1) + logits.abs().amax(1)
         return drop.clamp_min(0) + 8 * torch.finfo(drop.dtype).eps * scale
 
-    @staticmethod
-    def _affine(rows: Rows) -> tuple[Tensor, Tensor]:
+    def _affine(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits ``[R, classes]`` at x and weights ``[R, classes, n]``; refuses a model that is not affine."""
         points = rows.points(torch.zeros_like(rows.x))
         logits = rows.model(points)
         slopes = [rows.model.gradient(points, itemgetter((..., j)))[1] for j in range(logits.shape[1])]
         weight = torch.stack([slope.flatten(1) for slope in slopes], 1)
-        generator = torch.Generator().manual_seed(0)
-        away = torch.randn(rows.x.shape[1], generator=generator).to(rows.x) * rows.x.abs().amax().clamp_min(1)
-        expected = logits + weight @ away
-        actual = rows.model((rows.x + away).reshape(points.shape))
-        scale = expected.abs().amax().clamp_min(1)
-        if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * float(scale)):
-            raise HoldfastError("Linear is exact for affine models only, and this model is not affine: use MinNorm.")
+        scale = rows.x.abs().amax().clamp_min(1)
+        for draw, length in enumerate((-10, -1, -0.1, 0.1, 1, 10)):
+            away = noise_of(rows.x.shape[1], 0, draw).to(rows.x) * scale * length
+            self._require_affine(rows, logits, weight, away.expand_as(rows.x))
         return logits, weight
+
+    @staticmethod
+    def _require_affine(rows: Rows, logits: Tensor, weight: Tensor, delta: Tensor) -> None:
+        expected = logits + (weight @ delta[..., None])[..., 0]
+        actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
+        if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
+            raise HoldfastError("Linear is exact for affine models only, and this model is not affine: use MinNorm.")

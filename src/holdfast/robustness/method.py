@@ -16,7 +16,7 @@ from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError
 from holdfast.model import Queries
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.steps import norm
+from holdfast.robustness.steps import clip, norm
 
 BoundKind = Literal["upper", "lower", "exact"]
 Progress = Callable[[int, int], None]
@@ -118,7 +118,7 @@ class Robustness(ABC):
 
 def measure(rows: Rows, delta: Tensor, p: float) -> tuple[Tensor, Tensor, Tensor]:
     """Radius, witness and its class as the model itself sees them: ``inf``, x and -1 where nothing changed."""
-    points = rows.points(delta.nan_to_num(0))
+    points = rows.points(clip(delta.nan_to_num(0), rows.low, rows.high))
     logits = rows.model(points)
     changed = rows.changed(logits)
     radius = torch.where(changed, norm(points.flatten(1) - rows.x, p), math.inf)
@@ -145,6 +145,7 @@ def share(radius: Tensor, witness: Tensor, turned: Tensor, subsets: Tensor) -> N
 def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:
     b, k = subsets.shape[:2]
     shape = tuple(cases.x.shape[1:])
+    start = torch.as_tensor(start)
     if tuple(start.shape) not in {(b, k, *shape), (b, 1, *shape)} or not bool(torch.isfinite(start).all()):
         raise HoldfastError(
             f"start must be finite points {(b, k, *shape)} or {(b, 1, *shape)}, got {tuple(start.shape)}."
@@ -157,7 +158,7 @@ def _start_of(start: Tensor | None, piece: slice, k: int, rows: Rows) -> Tensor 
         return None
     row = torch.arange(piece.start, piece.stop, device=start.device)
     points = start[row // k, row % k if start.shape[1] > 1 else torch.zeros_like(row)]
-    return (points.flatten(1) - rows.x) * rows.free
+    return clip(points.flatten(1) - rows.x, rows.low, rows.high)
 
 
 def _notes(flat: Tensor, radius: Tensor) -> tuple[str, ...]:
@@ -166,6 +167,6 @@ def _notes(flat: Tensor, radius: Tensor) -> tuple[str, ...]:
         lost = int((flat & torch.isinf(radius)).sum())
         notes.append(
             f"the gradient is zero at the start of {int(flat.sum())} of {len(flat)} rows; random points were tried "
-            f"and {lost} of them stayed censored, which says nothing about their robustness."
+            f"and {lost} of these rows stayed censored, which says nothing about their robustness."
         )
     return tuple(notes)

@@ -19,9 +19,9 @@ class MinNorm(Robustness):
     """The smallest change of decision within ``steps`` gradients a row, restarts included.
 
     The first leg heads for whichever class is nearest, the next for rivals that are nearest at the witness found (most
-    of the looseness of an attack is the wrong class), the last polishes the best. Asked about
-    several subsets of a case, it first solves their union and starts each subset from that. ``restarts`` repeats
-    the race from random points and shares the gradients among them.
+    of the looseness of an attack is the wrong class), the last polishes the best. Asked about several subsets of a
+    case, it first solves their union (one more row a case) and starts each subset from that. ``restarts`` repeats the
+    race from random points and shares the gradients among them.
     """
 
     p: float = 2
@@ -54,7 +54,8 @@ class MinNorm(Robustness):
 
     def _race(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
         ahead = search.spent + steps
-        rivals = min(3, max(0, steps // 25 - 1)) if bool((search.rows.target == ANY).any()) else 0
+        untargeted = bool((search.rows.target == ANY).any())
+        rivals = max(0, min(3, steps // 25 - 1, search.rows.model.classes - 2)) if untargeted else 0
         heat, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0
         chase(search, steps - rivals * heat - last, None, start, draw=draw)
         tried = search.tried()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY
+from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError
 from holdfast.robustness.method import Found, Robustness
 from holdfast.robustness.rows import Rows
@@ -98,18 +99,22 @@ class PGD(Robustness):
         rows = search.rows
         hit = torch.zeros_like(radius, dtype=torch.bool)
         width = max(1, rows.model.chunk(rows.x.reshape(-1, *rows.shape)) // len(rows))
-        lanes = torch.arange(self.starts * aims.shape[1], device=radius.device)
-        for side_by_side in lanes.split(width):
+
+        def work(lanes: slice) -> None:
             left = (~hit).nonzero()[:, 0]
             if not len(left):
-                break
-            copies, lane = left.repeat(len(side_by_side)), side_by_side.repeat_interleave(len(left))
+                return
+            lane = torch.arange(lanes.start, lanes.stop, device=left.device).repeat_interleave(len(left))
+            copies = left.repeat(lanes.stop - lanes.start)
             part = Search(rows.at(copies), self.p, self.seed)
             begin = self._begin(part, radius[copies], lane % self.starts, None if start is None else start[copies])
             self._descend(part, radius[copies], begin, aims[copies, lane // self.starts])
             best = part.radius.view(-1, len(left)).argmin(0) * len(left) + torch.arange(len(left), device=left.device)
             search.only(left).take(part, best)
             hit[left] = torch.isfinite(part.radius[best])
+
+        for _ in chunked(work, self.starts * aims.shape[1], width):
+            pass
         return hit
 
     def _begin(self, search: Search, radius: Tensor, draws: Tensor, start: Tensor | None) -> Tensor:
@@ -130,13 +135,17 @@ class PGD(Robustness):
         for step in range(self.steps + 1):
             changed, _, slope = search.look(delta, aim, self.loss)
             hit |= changed
-            if step == 0:
+            if step == 0 and self.starts == 1:
                 search.note_flat(slope)
             if step == self.steps or bool(hit.all()):
                 return
-            delta = project(
-                delta + self._step(search.rows, slope, delta, length), radius, search.rows.low, search.rows.high, self.p
-            )
+            rows = search.rows
+            moved = delta + self._step(rows, slope, delta, length)
+            level = ~(rows.free & (slope != 0)).any(1)
+            if bool(level.any()):
+                moved = torch.where(level[:, None], search.random(step), moved)
+            # A row that has changed stands still, so that its batch does not matter.
+            delta = torch.where(hit[:, None], delta, project(moved, radius, rows.low, rows.high, self.p))
 
     def _step(self, rows: Rows, slope: Tensor, delta: Tensor, length: Tensor) -> Tensor:
         """Down the slope by ``length``: its steepest direction in Linf, its own in L2, the best coordinates in L1."""

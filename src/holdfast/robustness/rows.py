@@ -10,7 +10,6 @@ from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.model import Classifier
-from holdfast.robustness.steps import clip
 
 
 def margin(logits: Tensor, label: Tensor, target: Tensor) -> Tensor:
@@ -73,11 +72,9 @@ class Rows:
         return self.low < self.high
 
     def points(self, delta: Tensor) -> Tensor:
-        """The inputs ``[R, *shape]`` that ``delta`` leads to; rounding never leaves the box."""
-        moved = self.x + clip(delta, self.low, self.high)
-        model = self.model
-        moved = moved.reshape(-1, *self.shape)
-        return moved if model.low is None else torch.clamp(moved, model.low, model.high)
+        """The inputs ``[R, *shape]`` that a move inside the interval leads to; rounding does not leave the box."""
+        moved = (self.x + delta).reshape(-1, *self.shape)
+        return moved if self.model.low is None else torch.clamp(moved, self.model.low, self.model.high)
 
     def changed(self, logits: Tensor) -> Tensor:
         """Whether each decision has become what the row asks for."""

@@ -30,15 +30,19 @@ class Search:
         self.flat = torch.zeros(len(rows), dtype=torch.bool, device=rows.x.device)
         self.logits: Tensor | None = None  # at the best witness, or where the search looked last
         self._place: Tensor | None = None  # which rows of the whole these are
-        self._whole: Search = self
+        self._parent: Search | None = None  # a search that pointed at itself would outlive its batch
 
     def only(self, keep: Tensor) -> Search:
         """A view of some rows, each named once; what it finds is found for the whole."""
         part = object.__new__(Search)
         part.rows, part.p, part.seed = self.rows.at(keep), self.p, self.seed
-        part._whole, part._place = self._whole, torch.arange(len(self.rows), device=keep.device)[keep]
+        part._parent, part._place = self._whole, torch.arange(len(self.rows), device=keep.device)[keep]
         part._place = part._place if self._place is None else self._place[part._place]
         return part
+
+    @property
+    def _whole(self) -> Search:
+        return self if self._parent is None else self._parent
 
     def best(self) -> Tensor:
         """The smallest radius found for each of these rows."""
@@ -57,7 +61,7 @@ class Search:
         ``aim [R]`` heads for one class where it is not ``ANY``; ``loss="logit"`` follows the paper's raw logit.
         """
         rows = self.rows
-        points = (rows.x + delta).reshape(-1, *rows.shape)
+        points = rows.points(delta)
         kept: list[Tensor] = []
 
         def value(logits: Tensor) -> Tensor:
@@ -67,7 +71,6 @@ class Search:
         logits, slope = rows.model.gradient(points, value)
         changed = rows.changed(logits)
         self._record(delta, logits, changed)
-        self._store(self._whole.spent, self._mine(self._whole.spent) + 1, torch.ones_like(changed))
         return changed, kept[0].detach(), slope.flatten(1)
 
     def _record(self, delta: Tensor, logits: Tensor, changed: Tensor) -> None:
@@ -86,6 +89,10 @@ class Search:
             whole.copy_(mine)
         else:
             whole[self._place] = mine
+
+    def spend(self, who: Tensor) -> None:
+        """Count one gradient for some of these rows."""
+        self._store(self._whole.spent, self._mine(self._whole.spent) + 1, who)
 
     def take(self, other: Search, which: Tensor) -> None:
         """Take over what another search found for these rows in its rows ``which``."""
@@ -140,7 +147,7 @@ class Search:
 
 def noise_of(width: int, seed: int, draw: int) -> Tensor:
     """Normal noise ``[width]`` that depends on nothing but the seed and the number of the draw."""
-    return torch.randn(width, generator=torch.Generator().manual_seed(seed * 1_000_003 + draw))
+    return torch.randn(width, generator=torch.Generator().manual_seed((seed * 1_000_003 + draw) % 2**63))
 
 
 def chase(
@@ -164,6 +171,7 @@ def chase(
         if not len(search.rows):
             return
         changed, value, slope = search.look(delta, aim)
+        search.spend(~done)
         if step == steps - 1:
             return
         rows = search.rows
@@ -207,6 +215,7 @@ def polish(
     radius = search.best()
     for step in range(steps):
         changed, _, slope = search.look(delta, None, loss)
+        search.spend(torch.ones_like(changed))
         if step == steps - 1:
             return
         rows, length = search.rows, norm(delta, search.p)

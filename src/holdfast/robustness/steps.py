@@ -12,8 +12,6 @@ import math
 import torch
 from torch import Tensor
 
-_KINKS = 12  # Newton on a concave piecewise linear function ends after the few kinks it meets
-
 
 def norm(delta: Tensor, p: float) -> Tensor:
     """``||delta||_p`` of each row."""
@@ -45,7 +43,7 @@ def farthest(slope: Tensor, radius: Tensor, low: Tensor, high: Tensor, p: float)
     """argmin ``<slope, delta>`` with ``||delta||_p <= radius``: the most that a linear function can fall."""
     size, room = slope.abs(), _room(slope, low, high)
     if p == 1:
-        move = _fill(size, room * (size > 0), torch.ones_like(size), radius)
+        move = _fill(size, torch.where(size > 0, room, 0), torch.ones_like(size), radius)
     elif p == 2:
         move = _shorten(size, room, radius)
     else:
@@ -77,13 +75,14 @@ def _shorten(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
 def _reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
     """The t with ``sum value * min(t weight, room) = goal``, or a huge one when that is out of reach.
 
-    The sum is concave and piecewise linear in t: Newton from t = 0 climbs to the root and never passes it.
+    The sum is concave and piecewise linear in t: Newton from t = 0 climbs to the root, never passes it,
+    and is there after a few kinks.
     """
     stop = torch.where(weight > 0, room / weight, 0)
     gain, most = value * weight, torch.where(weight > 0, value * room, 0)
     huge = torch.finfo(goal.dtype).max ** 0.25
     t = torch.zeros_like(goal)
-    for kink in range(_KINKS):
+    for kink in range(weight.shape[1] + 1):
         free = stop > t[:, None]
         slope = torch.where(free, gain, 0).sum(1)
         stopped = torch.where(free, 0, most).sum(1)
