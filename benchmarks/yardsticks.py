@@ -63,14 +63,14 @@ def _adv_lib(p: float, steps: int) -> dict[str, Attack]:
     except ImportError:
         return {}
     kinds: dict[str, Callable[..., Tensor]] = {
-        "FMN": lambda net, x, y: attacks.fmn(net, x, y, norm=p, num_steps=steps),
+        "FMN": lambda net, x, y: attacks.fmn(net, x, y, norm=p, steps=steps),
     }
     if p in (1, 2):
         distance = {1.0: "l1", 2.0: "l2"}[p]
         kinds["ALMA"] = lambda net, x, y: attacks.alma(net, x, y, distance=distance, num_steps=steps)
     kinds["PDPGD"] = lambda net, x, y: attacks.pdpgd(net, x, y, norm=p, num_steps=steps)
     if p == 2:
-        kinds["DDN"] = lambda net, x, y: attacks.ddn(net, x, y, steps=steps)
+        kinds["DDN"] = lambda net, x, y: attacks.ddn(net, x, y, steps=steps, levels=None)
 
     def run(attack: Callable[..., Tensor]) -> Attack:
         def attacked(rows: Rows) -> Tensor:

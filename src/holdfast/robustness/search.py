@@ -84,11 +84,11 @@ class Search:
 
     def _store(self, whole: Tensor, new: Tensor, where: Tensor) -> None:
         """``whole[where] = new[where]`` without a mask as index, which would make a GPU wait."""
-        mine = torch.where(where if new.ndim == 1 else where[:, None], new, self._mine(whole))
+        where = where if new.ndim == 1 else where[:, None]
         if self._place is None:
-            whole.copy_(mine)
+            torch.where(where, new, whole, out=whole)
         else:
-            whole[self._place] = mine
+            whole[self._place] = torch.where(where, new, whole[self._place])
 
     def spend(self, who: Tensor) -> None:
         """Count one gradient for some of these rows."""
@@ -188,10 +188,11 @@ def chase(
         lost = ~changed & (length == 0)
         done |= changed & (push < 2e-3) & (search.best() < 1.002 * length)
         short = -(slope * goal).sum(1) < 0.999 * drop  # the boundary, if straight, is out of reach
-        done |= ~changed & short & (norm(goal - delta, search.p) < 0.01 * length)
-        rest = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
+        way = goal - delta
+        done |= ~changed & short & (norm(way, search.p) < 0.01 * length)
+        share = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
         # A row that is done stands still, so that when it leaves the batch changes nothing.
-        delta = delta + torch.where(done, 0, rest)[:, None] * (goal - delta)
+        delta = delta + torch.where(done, 0, share)[:, None] * way
         any_lost, count_done = torch.stack([lost.sum(), done.sum()]).tolist()
         if any_lost:
             delta = torch.where(lost[:, None], search.random(draw * steps + step), delta)

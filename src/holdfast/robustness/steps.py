@@ -105,10 +105,16 @@ def _fill(size: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
 
 
 def _soften(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
-    """``clip(size - t, 0, room)`` with L1 norm ``radius``; t by bisection."""
-    low, high = torch.zeros_like(radius), size.amax(1)
-    for _ in range(24):
-        t = (low + high) / 2
-        above = torch.minimum((size - t[:, None]).clamp_min(0), room).sum(1) > radius
-        low, high = torch.where(above, t, low), torch.where(above, high, t)
-    return torch.minimum((size - high[:, None]).clamp_min(0), room)
+    """``clip(size - t, 0, room)`` with L1 norm ``radius``; t by Newton, or by bisection where that leaves the bracket."""
+    low, high, none = torch.zeros_like(radius), size.amax(1), torch.zeros_like(size)
+    t = low
+    for step in range(48):
+        rest = size - t[:, None]
+        move = torch.clamp(rest, none, room)
+        excess = move.sum(1) - radius
+        if step >= 6 and step % 2 == 0 and bool((excess.abs() <= 1e-6 * radius).all()):
+            break
+        low, high = torch.where(excess > 0, t, low), torch.where(excess > 0, high, t)
+        new = t + excess / ((rest > 0) & (rest < room)).sum(1).clamp_min(1)
+        t = torch.where((new > low) & (new < high), new, (low + high) / 2)
+    return move
