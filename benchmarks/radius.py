@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--digits", type=int, default=10)
+    parser.add_argument("--norms", nargs="+", type=float, default=NORMS, help="norms for tightness")
     parser.add_argument("--json", type=Path, help="also write the tables here")
     options = parser.parse_args()
     print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
@@ -136,7 +137,7 @@ def tightness(options: argparse.Namespace) -> None:
     share = share.to(cases.x.device)
     whole = torch.ones_like(subsets[:, :1])
     rows = Rows.of(cases, subsets, slice(0, subsets.shape[0] * subsets.shape[1]))
-    for p in NORMS:
+    for p in options.norms:
         found: dict[str, tuple[Tensor, float]] = {}
 
         def keep(name: str, radius: Tensor, gradients: int, found: dict[str, tuple[Tensor, float]] = found) -> None:

@@ -17,6 +17,7 @@ from holdfast.robustness.rows import Rows, margin
 from holdfast.robustness.steps import clip, nearest, norm, project
 
 _LEAVE = 4  # rows leave a batch once one in so many has nothing left to do: copying the others costs too
+_PAUSE = 3  # steps between two looks at who is done: asking makes a GPU wait
 
 
 class Search:
@@ -184,15 +185,16 @@ def chase(
             push = torch.where(straight, 0, torch.where(changed, push / 1.3, push * 1.3)).clamp(1e-3, 2)
         drop = offset + push * (along.abs() + value.abs())
         goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
+        share = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
+        here, delta = delta, delta + torch.where(done, 0, share)[:, None] * (goal - delta)
+        if step % _PAUSE:
+            continue
         length = norm(goal, search.p)
-        lost = ~changed & (length == 0)
         done |= changed & (push < 2e-3) & (search.best() < 1.002 * length)
         short = -(slope * goal).sum(1) < 0.999 * drop  # the boundary, if straight, is out of reach
-        way = goal - delta
-        done |= ~changed & short & (norm(way, search.p) < 0.01 * length)
-        share = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
-        # A row that is done stands still, so that when it leaves the batch changes nothing.
-        delta = delta + torch.where(done, 0, share)[:, None] * way
+        done |= ~changed & short & (norm(goal - here, search.p) < 0.01 * length)
+        delta = torch.where(done[:, None], here, delta)  # who is done stands still: when it leaves changes nothing
+        lost = ~changed & (length == 0)
         any_lost, count_done = torch.stack([lost.sum(), done.sum()]).tolist()
         if any_lost:
             delta = torch.where(lost[:, None], search.random(draw * steps + step), delta)

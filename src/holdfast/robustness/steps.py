@@ -88,7 +88,7 @@ def _reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
         stopped = torch.where(free, 0, most).sum(1)
         new = torch.where(slope > 0, (goal - stopped) / slope, huge)
         before, t = t, torch.maximum(t, new)
-        if kink >= 3 and bool((t <= before * (1 + 1e-6)).all()):  # asking sooner only makes a GPU wait
+        if kink % 3 == 2 and bool((t <= before * (1 + 1e-6)).all()):  # asking makes a GPU wait
             break
     return t
 
@@ -105,16 +105,10 @@ def _fill(size: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
 
 
 def _soften(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
-    """``clip(size - t, 0, room)`` with L1 norm ``radius``; t by Newton, or by bisection where that leaves the bracket."""
+    """``clip(size - t, 0, room)`` with L1 norm ``radius``; t by bisection."""
     low, high, none = torch.zeros_like(radius), size.amax(1), torch.zeros_like(size)
-    t = low
-    for step in range(48):
-        rest = size - t[:, None]
-        move = torch.clamp(rest, none, room)
-        excess = move.sum(1) - radius
-        if step >= 6 and step % 2 == 0 and bool((excess.abs() <= 1e-6 * radius).all()):
-            break
-        low, high = torch.where(excess > 0, t, low), torch.where(excess > 0, high, t)
-        new = t + excess / ((rest > 0) & (rest < room)).sum(1).clamp_min(1)
-        t = torch.where((new > low) & (new < high), new, (low + high) / 2)
-    return move
+    for _ in range(24):
+        t = (low + high) / 2
+        above = torch.clamp(size - t[:, None], none, room).sum(1) > radius
+        low, high = torch.where(above, t, low), torch.where(above, high, t)
+    return torch.clamp(size - high[:, None], none, room)
