@@ -252,3 +252,15 @@ def test_a_finished_search_frees_its_memory_at_once() -> None:
         assert delta() is None
     finally:
         gc.enable()
+
+
+def test_the_judge_tells_how_much_its_first_search_missed() -> None:
+    cases = hf.Classifier(small_net()).ask(torch.rand(6, 12, generator=torch.Generator().manual_seed(3)))
+    subsets = torch.rand(6, 1, 12, generator=torch.Generator().manual_seed(4)) < 0.6
+    first, judged = hf.MinNorm(steps=20)(cases, subsets), hf.Judge(steps=10)(cases, subsets)
+    assert first.gap is None
+    assert judged.gap is not None
+    assert torch.allclose(judged.gap, first.radius / judged.radius)
+    assert bool((judged.gap >= 1).all())
+    assert float(judged.gap.max()) > 1.0001
+    assert "looser" in judged.notes[0]

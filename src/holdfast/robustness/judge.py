@@ -56,6 +56,7 @@ class Judge(Robustness):
     def search(self, rows: Rows, start: Tensor | None) -> Found:
         search = Search(rows, self.p, self.seed)
         MinNorm(self.p, 2 * self.steps, seed=self.seed).walk(search, None)
+        early = search.best().clone()
         if start is not None:
             chase(search, self.steps, None, start)
         self._visit_classes(search)
@@ -66,7 +67,7 @@ class Judge(Robustness):
             else:
                 chase(search, self.steps, None, begin, pace=0.5, draw=draw)
         polish(search, 2 * self.steps)
-        return search.found()
+        return search.found()._replace(early=early)
 
     def _visit_classes(self, search: Search) -> None:
         if search.logits is None:

@@ -24,10 +24,14 @@ Progress = Callable[[int, int], None]
 
 
 class Found(NamedTuple):
-    """What a search proposes: a move for each row, and which rows had no slope to follow at the start."""
+    """What a search proposes: a move for each row, and which rows had no slope to follow at the start.
+
+    ``early [R]``: the radius that the first search of an ensemble had reached.
+    """
 
     delta: Tensor
     flat: Tensor
+    early: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,8 @@ class Radii:
 
     ``radius [B, K]`` is the norm of ``witness [B, K, *shape] - x``, re-measured on the model; ``inf`` where no
     witness was found (*censored*: the true value is unknown, not infinite; the witness is then x itself).
-    ``turned [B, K]`` is the class the witness gets, -1 where censored.
+    ``turned [B, K]`` is the class the witness gets, -1 where censored. ``gap [B, K]``, for an ensemble: how many times
+    larger the radius of its first search alone was, ``inf`` where that one found nothing.
     """
 
     radius: Tensor
@@ -46,6 +51,7 @@ class Radii:
     queries: Queries
     method: str
     notes: tuple[str, ...] = ()
+    gap: Tensor | None = None
 
     @property
     def censored(self) -> Tensor:
@@ -94,17 +100,21 @@ class Robustness(ABC):
         turned = torch.full((b * k,), -1, device=cases.x.device)
         witness = cases.x.repeat_interleave(k, 0)
         flat = torch.zeros_like(radius, dtype=torch.bool)
+        early: list[Tensor] = []
 
         def work(piece: slice) -> None:
             rows = Rows.of(cases, subsets, piece)
             found = self.search(rows, _start_of(start, piece, k, rows))
             radius[piece], witness[piece], turned[piece] = measure(rows, found.delta, self.p)
             flat[piece] = found.flat
+            if found.early is not None:
+                early.append(found.early)
 
         for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
             if progress is not None:
                 progress(piece.stop, b * k)
         share(radius.view(b, k), witness.view(b, k, -1), turned.view(b, k), subsets)
+        gap = torch.where(torch.isinf(radius), 1, torch.cat(early) / radius).view(b, k) if early else None
         return Radii(
             radius.view(b, k),
             witness.view(b, k, *cases.x.shape[1:]),
@@ -112,7 +122,8 @@ class Robustness(ABC):
             self.bound,
             cases.model.queries - before,
             repr(self),
-            _notes(flat, radius),
+            _notes(flat, radius, gap),
+            gap,
         )
 
 
@@ -161,12 +172,18 @@ def _start_of(start: Tensor | None, piece: slice, k: int, rows: Rows) -> Tensor 
     return clip(points.flatten(1) - rows.x, rows.low, rows.high)
 
 
-def _notes(flat: Tensor, radius: Tensor) -> tuple[str, ...]:
+def _notes(flat: Tensor, radius: Tensor, gap: Tensor | None) -> tuple[str, ...]:
     notes = []
     if bool(flat.any()):
         lost = int((flat & torch.isinf(radius)).sum())
         notes.append(
             f"the gradient is zero at the start of {int(flat.sum())} of {len(flat)} rows; random points were tried "
             f"and {lost} of these rows stayed censored, which says nothing about their robustness."
+        )
+    if gap is not None and bool((torch.isfinite(gap) & (gap > 1)).any()):
+        both = gap[torch.isfinite(gap)]
+        notes.append(
+            f"the ensemble's first search alone was {float(both.mean()) - 1:.1%} looser on average, "
+            f"{float(both.max()) - 1:.1%} at most; it missed {int(torch.isinf(gap).sum())} rows that do turn."
         )
     return tuple(notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -53,15 +54,19 @@ class MinNorm(Robustness):
             self._race(search, self.steps // self.restarts, begin, restart)
 
     def _race(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
-        ahead = search.spent + steps
         untargeted = bool((search.rows.target == ANY).any())
         rivals = max(0, min(3, steps // 25 - 1, search.rows.model.classes - 2)) if untargeted else 0
         heat, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0
+        # Where boundaries are straight, legs end early: such rows have gradients left for more rivals.
+        most = search.spent + min((steps - last) // 2, steps - last - heat)
         chase(search, steps - rivals * heat - last, None, start, draw=draw)
         tried = search.tried()
-        while tried is not None:
-            # Rows that were done early have gradients left for more rivals.
-            aim = torch.where(search.spent + heat + last <= ahead, search.rival(tried), ANY)
+        for leg in itertools.count():
+            if tried is None:
+                break
+            aim = search.rival(tried)
+            if leg >= rivals:
+                aim = torch.where(search.spent <= most, aim, ANY)
             racing = aim != ANY
             if not bool(racing.any()):
                 break

@@ -27,7 +27,7 @@ class Search:
         self.rows, self.p, self.seed = rows, p, seed
         self.radius = rows.x.new_full((len(rows),), math.inf)
         self.delta = torch.zeros_like(rows.x)
-        self.spent = torch.zeros_like(self.radius)  # gradients taken
+        self.spent = torch.zeros_like(self.radius)  # gradients a chase has needed
         self.flat = torch.zeros(len(rows), dtype=torch.bool, device=rows.x.device)
         self.logits: Tensor | None = None  # at the best witness, or where the search looked last
         self._place: Tensor | None = None  # which rows of the whole these are
@@ -218,7 +218,6 @@ def polish(
     radius = search.best()
     for step in range(steps):
         changed, _, slope = search.look(delta, None, loss)
-        search.spend(torch.ones_like(changed))
         if step == steps - 1:
             return
         rows, length = search.rows, norm(delta, search.p)
