@@ -12,12 +12,15 @@ from holdfast.cases import ANY, Cases
 from holdfast.model import Classifier
 
 
-def margin(logits: Tensor, label: Tensor, target: Tensor) -> Tensor:
+def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = None) -> Tensor:
     """How far the decision is from the change asked for: negative once it has changed.
 
     Untargeted ``z_y - max_{j != y} z_j`` (Definition 3.1), targeted ``max_{j != t} z_j - z_t`` (eq. 2).
-    A tie is no change.
+    A tie is no change. Where ``aim`` names a class j the boundary with that one counts: ``z_y - z_j``.
     """
+    if aim is not None:
+        pair = logits.gather(1, label[:, None]) - logits.gather(1, aim.clamp_min(0)[:, None])
+        return torch.where(aim == ANY, margin(logits, label, target), pair[:, 0])
     aimed = target != ANY
     pivot = torch.where(aimed, target, label)[:, None]
     own = logits.gather(1, pivot)[:, 0]
@@ -51,8 +54,16 @@ class Rows:
         case = row // k
         x = cases.x[case]
         free = cases.features.expand(subsets.flatten(0, 1)[row], case).expand_as(x)
-        low, high = _interval(cases.model, x, free)
-        return cls(cases.model, tuple(x.shape[1:]), x.flatten(1), low, high, cases.label[case], cases.target[case])
+        low, high = (torch.where(free, edge, 0) for edge in box(cases.model, x))
+        return cls(
+            cases.model,
+            tuple(x.shape[1:]),
+            x.flatten(1),
+            low.flatten(1),
+            high.flatten(1),
+            cases.label[case],
+            cases.target[case],
+        )
 
     def at(self, which: Tensor) -> Rows:
         """Some of these rows, by index or mask, in the order given and as often as named."""
@@ -81,9 +92,7 @@ class Rows:
         return margin(logits, self.label, self.target) < 0
 
 
-def _interval(model: Classifier, x: Tensor, free: Tensor) -> tuple[Tensor, Tensor]:
+def box(model: Classifier, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The interval that each coordinate of ``x [R, *shape]`` could move in, whatever the subset."""
     inf = torch.full_like(x, math.inf)
-    low = -inf if model.low is None else model.low - x
-    high = inf if model.high is None else model.high - x
-    still = torch.zeros_like(x)
-    return torch.where(free, low, still).flatten(1), torch.where(free, high, still).flatten(1)
+    return (-inf if model.low is None else model.low - x), (inf if model.high is None else model.high - x)

@@ -182,11 +182,11 @@ def chase(
         before, offset = offset, value - along
         if step:
             straight = changed & ((offset - before).abs() <= 1e-3 * before.abs())
-            push = torch.where(straight, 0, torch.where(changed, push / 1.3, push * 1.3)).clamp(1e-3, 2)
+            push = torch.where(changed, push / 1.3, push * 1.3).masked_fill_(straight, 0).clamp_(1e-3, 2)
         drop = offset + push * (along.abs() + value.abs())
         goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
         share = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
-        here, delta = delta, delta + torch.where(done, 0, share)[:, None] * (goal - delta)
+        here, delta = delta, delta + (~done * share)[:, None] * (goal - delta)
         if step % _PAUSE:
             continue
         length = norm(goal, search.p)
@@ -240,11 +240,7 @@ def _loss(logits: Tensor, rows: Rows, aim: Tensor | None, loss: str) -> Tensor:
     if loss == "logit":
         pivot = torch.where(targeted, rows.target, rows.label)[:, None]
         return torch.where(targeted, -1.0, 1.0).to(logits) * logits.gather(1, pivot)[:, 0]
-    value = margin(logits, rows.label, rows.target)
-    if aim is None:
-        return value
-    pair = logits.gather(1, rows.label[:, None]) - logits.gather(1, aim.clamp_min(0)[:, None])
-    return torch.where(aim == ANY, value, pair[:, 0])
+    return margin(logits, rows.label, rows.target, aim)
 
 
 def _fall(step: int, steps: int, high: float, low: float) -> float:

@@ -3,6 +3,8 @@
 Rows are flat: ``[R, n]``. Mask and box are one thing here, the interval ``low <= delta <= high`` that a coordinate
 may move in: outside the subset ``low = high = 0``. Every step is exact and stays inside, so nothing leaks off a mask.
 A drop or radius that the interval does not allow gives the farthest move that it does.
+
+``torch.where(mask, x, 0)`` is written ``masked_fill`` here: it would send the number to a GPU anew each time.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def nearest(slope: Tensor, drop: Tensor, low: Tensor, high: Tensor, p: float) ->
         move = _fill(size, room, size, drop)
     else:
         weight = size if p == 2 else (size > 0).to(size)
-        move = torch.minimum(weight * _reach(weight, room, size, drop)[:, None], room)
+        move = torch.minimum(weight * reach(weight, room, size, drop)[:, None], room)
     return -slope.sign() * move
 
 
@@ -43,7 +45,7 @@ def farthest(slope: Tensor, radius: Tensor, low: Tensor, high: Tensor, p: float)
     """argmin ``<slope, delta>`` with ``||delta||_p <= radius``: the most that a linear function can fall."""
     size, room = slope.abs(), _room(slope, low, high)
     if p == 1:
-        move = _fill(size, torch.where(size > 0, room, 0), torch.ones_like(size), radius)
+        move = _fill(size, room.masked_fill(size == 0, 0), torch.ones_like(size), radius)
     elif p == 2:
         move = _shorten(size, room, radius)
     else:
@@ -68,25 +70,26 @@ def _room(slope: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 def _shorten(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
     """``min(t size, room)`` with L2 norm ``radius``; its square is piecewise linear in t squared."""
-    t = _reach(size.square(), room.square(), torch.ones_like(size), radius.square()).sqrt()
+    t = reach(size.square(), room.square(), torch.ones_like(size), radius.square()).sqrt()
     return torch.minimum(size * t[:, None], room)
 
 
-def _reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
+def reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
     """The t with ``sum value * min(t weight, room) = goal``, or a huge one when that is out of reach.
 
     The sum is concave and piecewise linear in t: Newton from t = 0 climbs to the root, never passes it,
     and is there after a few kinks. A GPU does not look whether it is there, which would make it wait, but
     stops after ten: the odd row then falls a hair short.
     """
-    stop = torch.where(weight > 0, room / weight, 0)
-    gain, most = value * weight, torch.where(weight > 0, value * room, 0)
-    huge = torch.finfo(goal.dtype).max ** 0.25
+    idle, none = weight == 0, torch.zeros_like(weight[:1, :1])
+    stop = (room / weight).masked_fill_(idle, 0)
+    gain, most = value * weight, (value * room).masked_fill_(idle, 0)
+    huge = torch.full_like(goal[:1], torch.finfo(goal.dtype).max ** 0.25)
     t = torch.zeros_like(goal)
     for _ in range(10 if weight.is_cuda else weight.shape[1] + 1):
         free = stop > t[:, None]
-        slope = torch.where(free, gain, 0).sum(1)
-        stopped = torch.where(free, 0, most).sum(1)
+        slope = torch.where(free, gain, none).sum(1)
+        stopped = torch.where(free, none, most).sum(1)
         new = torch.where(slope > 0, (goal - stopped) / slope, huge)
         before, t = t, torch.maximum(t, new)
         if not weight.is_cuda and bool((t <= before * (1 + 1e-6)).all()):
@@ -98,10 +101,11 @@ def _fill(size: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
     """Fill coordinates to their room, steepest first, until ``sum value * move = goal``: a greedy knapsack."""
     order = size.argsort(1, descending=True)
     room, value = room.gather(1, order), value.gather(1, order)
-    worth = torch.where(value > 0, value * room, 0).cumsum(1)
+    idle = value == 0
+    worth = (value * room).masked_fill_(idle, 0).cumsum(1)
     left = goal[:, None].repeat(1, worth.shape[1])
     left[:, 1:] = (left[:, 1:] - worth[:, :-1]).clamp_min_(0)
-    move = torch.minimum(room, torch.where(value > 0, left / value, 0))
+    move = torch.minimum(room, (left / value).masked_fill_(idle, 0))
     return torch.zeros_like(move).scatter_(1, order, move)
 
 

@@ -1,0 +1,78 @@
+"""The two criteria of the paper: hold the relevant features and let the rest move, or let only them move."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.criteria.criterion import Criterion, Marginals
+from holdfast.robustness import Judge, Robustness
+from holdfast.robustness.boundary import normals
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.steps import norm
+
+
+class _Robust(Criterion):
+    """Robustness-S of the features that ``relevant`` lets move."""
+
+    robustness: Robustness
+
+    @abstractmethod
+    def moving(self, relevant: Tensor) -> Tensor:
+        """The features that may move when these are called relevant."""
+
+    @final
+    def __call__(self, cases: Cases, relevant: Any, *, progress: Callable[[int, int], None] | None = None) -> Tensor:
+        return self.robustness(cases, self.moving(cases.subsets(relevant)), progress=progress).radius
+
+    @final
+    def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
+        """The largest move that the box allows inside the subset; ``inf`` without a box."""
+        moving = self.moving(cases.subsets(relevant))
+        b, k = moving.shape[:2]
+        rows = Rows.of(cases, moving, slice(0, b * k))
+        return norm(torch.maximum(-rows.low, rows.high), self.robustness.p).view(b, k)
+
+    @final
+    def marginals(
+        self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any
+    ) -> Marginals:
+        found = normals(
+            cases,
+            self.moving(relevant),
+            self.robustness.p,
+            steps=steps,
+            classes=classes,
+            soft=soft,
+            rivals=state,
+        )
+        effects = found.worth if self.higher_is_better else -found.worth
+        return Marginals(found.radius, effects, found.turned, found.rivals)
+
+
+@dataclass(frozen=True)
+class PerturbRest(_Robust):
+    """Robustness-S̄r: hold the relevant features, let the rest move. Higher: the prediction holds to them."""
+
+    robustness: Robustness = field(default_factory=Judge)
+    higher_is_better: ClassVar[bool] = True
+
+    def moving(self, relevant: Tensor) -> Tensor:
+        return ~relevant
+
+
+@dataclass(frozen=True)
+class PerturbRelevant(_Robust):
+    """Robustness-Sr: let only the relevant features move. Lower: the prediction depends on them."""
+
+    robustness: Robustness = field(default_factory=Judge)
+    higher_is_better: ClassVar[bool] = False
+
+    def moving(self, relevant: Tensor) -> Tensor:
+        return relevant

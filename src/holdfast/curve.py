@@ -1,0 +1,74 @@
+"""A criterion along the sizes of the relevant set, and the area under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.criteria import Criterion
+from holdfast.errors import HoldfastError
+from holdfast.ranking import Ranking
+
+SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
+"""The paper's: the top 5, 10, … 45 % of the features."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Values ``[B, P]`` of a criterion at P sizes of the relevant set; ``inf`` where censored.
+
+    ``ceiling [B, P]`` is the largest value possible, which stands in for censored ones in ``capped`` and ``auc``.
+    """
+
+    sizes: Tensor
+    values: Tensor
+    ceiling: Tensor
+    criterion: str
+    explainer: str
+
+    @property
+    def censored(self) -> Tensor:
+        """Where no change of the decision was found: bool ``[B, P]``."""
+        return torch.isinf(self.values)
+
+    def capped(self) -> Tensor:
+        """Values with the largest move that the box allows in place of censored ones."""
+        values = torch.where(self.censored, self.ceiling, self.values)
+        if not bool(torch.isfinite(values).all()):
+            raise HoldfastError(
+                f"{int(self.censored.sum())} of {self.values.numel()} points are censored and the model has no bounds "
+                "to cap them by: leave these cases out or search harder."
+            )
+        return values
+
+    def auc(self) -> Tensor:
+        """Area under the curve of each case ``[B]``: the trapezoid rule with the sizes in percent, as in the paper."""
+        if len(self.sizes) < 2:
+            raise HoldfastError("an area needs at least two sizes.")
+        return torch.trapezoid(self.capped(), 100 * self.sizes, dim=1)
+
+
+def trace(
+    cases: Cases,
+    ranking: Ranking,
+    criterion: Criterion,
+    sizes: Sequence[float] = SIZES,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Curve:
+    """Judge a ranking: the criterion of its top 5 %, 10 %, … 45 %, all sizes asked together."""
+    if len(ranking) != len(cases) or ranking.order.shape[1] != cases.features.count:
+        raise HoldfastError(
+            f"the ranking orders {tuple(ranking.order.shape)} features, the cases have "
+            f"{(len(cases), cases.features.count)}."
+        )
+    if any(not isinstance(size, float) for size in sizes) or list(sizes) != sorted(set(sizes)):
+        raise HoldfastError(f"sizes must be rising shares of the features between 0 and 1, got {list(sizes)}.")
+    relevant = ranking.top(sizes)
+    values = criterion(cases, relevant, progress=progress)
+    ceiling = criterion.ceiling(cases, relevant)
+    return Curve(torch.tensor(sizes).to(values), values, ceiling, repr(criterion), ranking.method)

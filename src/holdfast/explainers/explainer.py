@@ -1,0 +1,20 @@
+"""What every explainer is: a way to find an order of the features."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from holdfast.cases import Cases
+from holdfast.ranking import Ranking
+
+Progress = Callable[[int, int], None]
+"""Called with (features ranked, features to rank)."""
+
+
+class Explainer(ABC):
+    """``explainer(cases) -> Ranking``. Subclass as a frozen dataclass with its settings; ``repr`` is its provenance."""
+
+    @abstractmethod
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        """Order the features of every case, most relevant first."""

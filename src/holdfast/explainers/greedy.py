@@ -1,0 +1,191 @@
+"""The paper's explanations: search for the features that optimise an objective, a few at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.criteria import Criterion, PerturbRest
+from holdfast.errors import HoldfastError
+from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
+from holdfast.explainers.explainer import Explainer, Progress
+from holdfast.ranking import Ranking, check_size, features_of, size_of
+from holdfast.robustness import PGD, MinNorm
+
+_BLOCK = 256  # features tried in one call
+
+
+def _searched() -> Criterion:
+    return PerturbRest(MinNorm(steps=20))
+
+
+@dataclass(frozen=True)
+class GreedyAS(Explainer):
+    """Greedy by set aggregation (section 4.2): the features of highest Banzhaf value join, then all are valued anew.
+
+    ``budget`` is how many features to choose this way, a share (float) or a number (int); the rest follow in the order
+    of their last values. ``step`` features join at a time. Each valuation draws ``samples`` random subsets of the
+    unchosen features, each joining with probability ``inclusion``.
+    """
+
+    objective: Criterion = field(default_factory=_searched)
+    budget: float | int = 0.45
+    step: float | int = 0.0125
+    samples: int = 8
+    inclusion: float = 0.2
+    estimator: Estimator = field(default_factory=BoundaryNormals)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or not 0 <= self.inclusion < 1:
+            raise HoldfastError(
+                f"samples must be >= 1 and inclusion in [0, 1), got {self.samples} and {self.inclusion}."
+            )
+        for name, size in (("budget", self.budget), ("step", self.step)):
+            check_size(size, name)
+
+    @classmethod
+    def paper(cls, objective: Criterion | None = None) -> GreedyAS:
+        """The released settings, flaws included: 5,000 subsets a step, no intercept, no pairs, inf = the norm of x."""
+        return cls(
+            PerturbRest(PGD.paper()) if objective is None else objective,
+            step=0.05,
+            samples=5000,
+            estimator=Regression(intercept=False, paired=False, censored="norm of x"),
+        )
+
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        state: Any = None
+
+        def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
+            nonlocal state
+            seed = (self.seed * 1_000_003 + turn) % 2**63
+            draw = Draw(self.objective, cases, chosen, open_, self.samples, self.inclusion, seed, state)
+            estimate = self.estimator(draw)
+            state = estimate.state
+            return estimate
+
+        self.estimator.check(self.samples, int(features_of(cases).sum(1).max()))
+        return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
+
+
+@dataclass(frozen=True)
+class OneStepBanzhaf(Explainer):
+    """Every feature in the order of its Banzhaf value, estimated once with nothing chosen: the paper's ablation."""
+
+    objective: Criterion = field(default_factory=_searched)
+    samples: int = 8
+    inclusion: float = 0.2
+    estimator: Estimator = field(default_factory=BoundaryNormals)
+    seed: int = 0
+
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        once = GreedyAS(self.objective, 1.0, 1.0, self.samples, self.inclusion, self.estimator, self.seed)
+        return replace(once(cases, progress), method=repr(self))
+
+
+@dataclass(frozen=True)
+class Greedy(Explainer):
+    """Greedy (section 4.1): every unchosen feature is tried alone beside those chosen, the best ``step`` join.
+
+    A search for each feature at each step: dear, and blind to features that matter only together.
+    """
+
+    objective: Criterion = field(default_factory=_searched)
+    budget: float | int = 0.45
+    step: float | int = 0.05
+
+    def __post_init__(self) -> None:
+        for name, size in (("budget", self.budget), ("step", self.step)):
+            check_size(size, name)
+
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
+            values, width = [], chosen.shape[1]
+            for block in torch.arange(width, device=chosen.device).split(_BLOCK):
+                tried = chosen[:, None] | torch.nn.functional.one_hot(block, width).bool()
+                values.append(self._capped(cases, tried))
+            joined = torch.cat(values, 1)
+            return Estimate(joined, torch.zeros_like(joined), torch.isfinite(joined).any(1))
+
+        return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
+
+    def _capped(self, cases: Cases, tried: Tensor) -> Tensor:
+        values = self.objective(cases, tried)
+        missing = torch.isinf(values)
+        return torch.where(missing, self.objective.ceiling(cases, tried), values) if bool(missing.any()) else values
+
+
+# ---------------------------------------------------------------------- the greedy loop
+
+
+def _choose(
+    explainer: Explainer,
+    cases: Cases,
+    objective: Criterion,
+    budget: float | int,
+    step: float | int,
+    value: Callable[[Tensor, Tensor, int], Estimate],
+    progress: Progress | None,
+) -> Ranking:
+    """Let the best features join, a few at a time, each time valuing those still open."""
+    cases.model.require_eval()
+    present = features_of(cases)
+    count = present.sum(1)
+    goal, joins = size_of(budget, count, "budget"), size_of(step, count, "step")
+    chosen, taken = torch.zeros_like(present), torch.zeros_like(count)
+    place = torch.zeros_like(present, dtype=torch.long)
+    doubtful = torch.zeros_like(count)
+    total, turn = int(goal.sum()), 0
+    while int(taken.sum()) < total:
+        open_ = present & ~chosen
+        estimate = value(chosen, open_, turn)
+        if turn == 0:
+            dead = _dead(cases, objective, estimate.turned)
+        score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
+        rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
+        new = rank < torch.minimum(joins, goal - taken)[:, None]
+        rest_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
+        doubtful += (new & (score - estimate.error < rest_best)).sum(1)
+        place = torch.where(new, taken[:, None] + rank, place)
+        chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
+        if progress is not None:
+            progress(int(taken.sum()), total)
+    later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
+    place = torch.where(chosen, place, taken[:, None] + later)
+    return Ranking(
+        place.argsort(1),
+        (1 - place / place.shape[1]).to(cases.x.dtype),
+        count,
+        repr(explainer),
+        torch.where(dead, 1, doubtful / taken),
+        _notes(dead),
+    )
+
+
+def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
+    """Cases whose decision never changes, even with every feature free to move; an error when that is all of them."""
+    dead = ~turned
+    if bool(dead.any()):
+        part = cases[dead]
+        relevant = torch.full((len(part), 1, cases.features.count), not objective.higher_is_better)
+        dead = dead.masked_scatter(dead, torch.isinf(objective(part, relevant.to(cases.x.device)))[:, 0])
+    if bool(dead.all()):
+        raise HoldfastError(
+            f"no change of the decision was found for any of the {len(cases)} cases, whatever may move: the model "
+            "never changes its mind inside the box, or its gradients vanish. There is nothing to explain."
+        )
+    return dead
+
+
+def _notes(dead: Tensor) -> tuple[str, ...]:
+    if not bool(dead.any()):
+        return ()
+    which = ", ".join(str(case) for case in dead.nonzero()[:, 0].tolist())
+    return (f"no change of the decision was ever found for case {which}: the order there means nothing.",)

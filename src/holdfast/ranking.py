@@ -1,0 +1,86 @@
+"""An order of the features: what an explanation says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.errors import HoldfastError
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The features of each case, most relevant first: ``order [B, d]``, with ``scores [B, d]`` that fall along it.
+
+    ``scores`` are indexed by feature and rank exactly as ``order`` does. ``count [B]`` is the number of features the
+    case has; what is past it is padding that moves nothing, and comes last. ``doubt [B]`` is the share of the features
+    whose place on their side of a cut is not settled: their score is within a standard error of it.
+    """
+
+    order: Tensor
+    scores: Tensor
+    count: Tensor
+    method: str = ""
+    doubt: Tensor | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.order.shape != self.scores.shape or self.order.ndim != 2:
+            raise HoldfastError(
+                f"order and scores must both be [B, d], got {tuple(self.order.shape)} and {tuple(self.scores.shape)}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @classmethod
+    def by_score(cls, cases: Cases, scores: Tensor, method: str = "") -> Ranking:
+        """Features in falling order of their scores; of equal ones the first comes first."""
+        if scores.shape != (len(cases), cases.features.count):
+            expected = (len(cases), cases.features.count)
+            raise HoldfastError(f"scores must be [B, d] = {expected}, got {tuple(scores.shape)}.")
+        if not bool(torch.isfinite(scores).all()):
+            raise HoldfastError("scores hold NaN or infinity: they give no order.")
+        present = features_of(cases)
+        last = scores.amin(1, keepdim=True) - 1
+        scores = torch.where(present, scores, last)
+        order = scores.argsort(dim=1, descending=True, stable=True)
+        return cls(order, scores, present.sum(1), method)
+
+    def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
+        """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features."""
+        position = self.order.argsort(1)[:, None]
+        wanted = [size_of(size, self.count)[:, None] for size in sizes]
+        if not wanted:
+            raise HoldfastError("name at least one size.")
+        return position < torch.stack(wanted, 1)
+
+
+def features_of(cases: Cases) -> Tensor:
+    """Which of the d features each case really has, bool ``[B, d]``: the others are padding."""
+    return cases.features.pool(torch.ones_like(cases.x)) > 0
+
+
+def check_size(size: Any, name: str = "a size") -> None:
+    """Refuse what is neither a share over 0 and up to 1 (float) nor a number of features from 1 (int)."""
+    if isinstance(size, bool) or not isinstance(size, (int, float)):
+        raise HoldfastError(f"{name} is a share of the features (float) or a number of them (int), got {size!r}.")
+    if isinstance(size, int) and size < 1:
+        raise HoldfastError(f"{name} must be at least one feature, got {size}.")
+    if isinstance(size, float) and not 0 < size <= 1:
+        raise HoldfastError(f"{name} must be a share over 0 and at most 1 (= 100 %), got {size!r}.")
+
+
+def size_of(size: float | int, count: Tensor, name: str = "a size") -> Tensor:
+    """How many of ``count [B]`` features a share (float) or a number (int) means: at least one, at most all."""
+    check_size(size, name)
+    if isinstance(size, float):
+        return (size * count).round().long().clamp_min(1)
+    if size > int(count.max()):
+        raise HoldfastError(f"{name} must be at most the {int(count.max())} features there are, got {size}.")
+    return torch.full_like(count, size).minimum(count)

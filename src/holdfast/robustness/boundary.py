@@ -1,0 +1,248 @@
+"""Boundary normals: where the boundary with each of several classes lies, and what every feature is worth there.
+
+Where the boundary is flat with normal w, ``g(S) = m / ||w_S||_q``: one gradient at the boundary tells how g changes
+when any feature is freed or held. Nothing here claims a radius; witnesses are the business of robustness methods.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY, Cases
+from holdfast.chunks import chunked
+from holdfast.robustness.rows import Rows, box, margin
+from holdfast.robustness.steps import clip, nearest, norm, reach
+
+_PACE = 0.5  # share of the way to the linearised boundary that a step goes: whole steps swing about its kinks
+_TANGENT = 0.9  # where the cost of losing a share of the boundary's slope goes on along its tangent
+
+
+@dataclass(frozen=True, eq=False)
+class Rivals:
+    """The classes nearest to each case, ``aim [B, C]`` (``ANY``: the target asked for), and moves to their boundaries.
+
+    ``move [B, K, C, n]``: each subset goes on from its own, so that several ways to a class stay in sight (K = 1: all
+    start from the same).
+    """
+
+    aim: Tensor
+    move: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Normals:
+    """Of B cases x K subsets: ``radius [B, K]`` as the linearised boundary has it, and what each feature is worth.
+
+    ``worth [B, K, d]`` is the change of the radius when the feature is held (if it may move) or freed (if it may not):
+    the size of it, never negative. ``turned [B]``: whether any look saw the decision change. ``rivals`` serve the next
+    call on similar subsets.
+    """
+
+    radius: Tensor
+    worth: Tensor
+    turned: Tensor
+    rivals: Rivals
+
+
+def normals(
+    cases: Cases, moving: Tensor, p: float, *, steps: int, classes: int, soft: float = 0.0, rivals: Rivals | None = None
+) -> Normals:
+    """Walk ``steps`` gradients towards the ``classes`` nearest classes inside each of ``moving [B, K, d]``.
+
+    A subset's worth is that of its nearest class, or a blend of the near ones: a class farther by a share s of the
+    radius weighs ``exp(-s / soft)`` of it.
+    """
+    turned = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
+    if rivals is None:
+        rivals, turned = _first_rivals(cases, moving.any(1, keepdim=True), p, 3 * steps, classes)
+    walked = _walk(cases, moving, rivals, p, steps)
+    blend = _blend(walked.radius, soft)
+    return Normals(
+        walked.radius.amin(2),
+        (blend[..., None] * walked.worth).sum(2),
+        turned | walked.turned,
+        _next_rivals(cases, walked, rivals),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Walked:
+    radius: Tensor  # [B, K, C]
+    worth: Tensor  # [B, K, C, d]
+    move: Tensor  # [B, K, C, n]
+    logits: Tensor  # [B, K, C, classes]
+    turned: Tensor  # [B]
+
+
+def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) -> _Walked:
+    b, k = moving.shape[:2]
+    c = rivals.aim.shape[1]
+    total, device = b * k * c, cases.x.device
+    radius = cases.x.new_empty(total)
+    worth = cases.x.new_empty(total, cases.features.count)
+    move = cases.x.new_empty(total, cases.x[0].numel())
+    logits = cases.x.new_empty(total, cases.model.classes)
+    turned = torch.zeros(total, dtype=torch.bool, device=device)
+
+    def work(piece: slice) -> None:
+        row = torch.arange(piece.start, piece.stop, device=device)
+        case, subset, slot = row // (k * c), row // c % k, row % c
+        own = cases[case]
+        rows = Rows.of(own, moving[case, subset][:, None], slice(0, len(row)))
+        aim = rivals.aim[case, slot]
+        delta = clip(rivals.move[case, subset % rivals.move.shape[1], slot], rows.low, rows.high)
+        for step in range(steps):
+            scores, value, slope = _look(rows, delta, aim)
+            turned[piece] |= rows.changed(scores)
+            drop = (value - (slope * delta).sum(1)).clamp_min(0)
+            goal = nearest(slope, drop, rows.low, rows.high, p)
+            if step < steps - 1:
+                delta = goal if step == 0 else delta + _PACE * (goal - delta)
+        low, high = (edge.flatten(1) for edge in box(own.model, own.x))
+        radius[piece], each = _worth(slope, drop, goal, rows, (low, high), p)
+        pooled = cases.features.pool(each.reshape(-1, *rows.shape), case)
+        worth[piece] = radius[piece, None] * _effect(pooled, moving[case, subset], p)
+        move[piece], logits[piece] = goal, scores
+
+    for _ in chunked(work, total, cases.model.chunk(cases.x)):
+        pass
+    return _Walked(
+        radius.view(b, k, c),
+        worth.view(b, k, c, -1),
+        move.view(b, k, c, -1),
+        logits.view(b, k, c, -1),
+        turned.view(b, k * c).any(1),
+    )
+
+
+def _look(rows: Rows, delta: Tensor, aim: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    kept: list[Tensor] = []
+
+    def value(logits: Tensor) -> Tensor:
+        kept.append(margin(logits, rows.label, rows.target, aim))
+        return kept[0]
+
+    logits, slope = rows.model.gradient(rows.points(delta), value)
+    return logits, kept[0].detach(), slope.flatten(1)
+
+
+def _worth(
+    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, whole: tuple[Tensor, Tensor], p: float
+) -> tuple[Tensor, Tensor]:
+    """The linearised radius ``[R]``, and each coordinate's share ``[R, n]`` in holding it down.
+
+    Every coordinate, free or not, would move ``u`` at the current price of a drop. In L2, losing it saves ``u^2`` of
+    the squared radius and costs ``2 t |w| u`` for the others to make up, t being the multiplier of the step: in all
+    ``t^2 w^2`` where no box is met. A radius that the box does not allow is extrapolated.
+    """
+    size = slope.abs()
+    room = torch.where(slope > 0, -rows.low, rows.high)
+    could = torch.where(slope > 0, -whole[0], whole[1])
+    gained = -(slope * goal).sum(1)
+    short = torch.where(gained < 0.999 * drop, drop / gained.clamp_min(1e-12), 1)
+    radius = (norm(goal, p) * short).clamp_min(1e-12)
+    if p == 1:
+        return radius, _prices(size, room, could, goal.abs(), drop, radius)
+    weight = size if p == 2 else (size > 0).to(size)
+    t = reach(weight, room, size, drop)
+    # Out of reach there is no price: share the drop by what each coordinate can add.
+    t = torch.where(short > 1, torch.where(goal != 0, goal.abs() / weight, 0).amax(1), t)
+    use = torch.minimum(t[:, None] * weight, could)
+    if p == 2:
+        return radius, (2 * t[:, None] * size * use - use.square()) / norm(goal, 2).square().clamp_min(1e-24)[:, None]
+    slack = torch.where(room > t[:, None], size, 0).sum(1) * t
+    slack = torch.where(slack > 0, slack, gained).clamp_min(1e-12)
+    return radius, size * use / slack[:, None]
+
+
+def _prices(size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor) -> Tensor:
+    """L1 fills the steepest coordinates first. Losing one is paid for by the next, gaining one spares the last."""
+    whole = drop[:, None] / size.clamp_min(1e-12)  # as far as one alone would go
+    mean = radius / drop.clamp_min(1e-12)
+    lost = _refill(size, torch.minimum(room - move, whole), size * move, mean)
+    order = size.argsort(1)
+    gentler = torch.zeros_like(size).scatter(1, order, (size * move).gather(1, order).cumsum(1))
+    gain = torch.minimum(could, gentler / size.clamp_min(1e-12))  # one freed takes over from the less steep
+    spared = _refill(-size, move, size * gain, mean)
+    return torch.where(move > 0, lost - move, spared - gain).clamp_min(0) / radius[:, None]
+
+
+def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor) -> Tensor:
+    """The length of filling ``room``, highest size first, to a drop of ``goal``, for each coordinate without itself.
+
+    Those ahead of it must be full. What is out of reach costs twice the mean price. Negative sizes: from the other end.
+    """
+    order = size.argsort(dim=1, descending=True)
+    steep, own = size.abs(), size.abs() * room
+    gains, lengths = (value.gather(1, order).cumsum(1) for value in (own, room))
+    wanted = goal + own
+    last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
+    reached, price = gains.gather(1, last), steep.gather(1, order).gather(1, last).clamp_min(1e-12)
+    short = (wanted - reached).clamp_min(0)
+    return lengths.gather(1, last) - (reached - wanted).clamp_min(0) / price + 2 * short * mean[:, None] - room
+
+
+def _effect(share: Tensor, moving: Tensor, p: float) -> Tensor:
+    """The relative change of ``g = m / ||w_S||`` when a share s of the slope is lost (feature held) or added (freed).
+
+    L2: ``(1 - s)^-1/2 - 1`` and ``1 - (1 + s)^-1/2``; Linf with exponent 1; L1 shares are changes already.
+    """
+    if p == 1:
+        return share
+    power = 0.5 if p == 2 else 1.0
+    near = share.clamp_max(_TANGENT)
+    steep = power * (1 - _TANGENT) ** (-power - 1)
+    held = (1 - near) ** -power - 1 + steep * (share - near)
+    return torch.where(moving, held, 1 - (1 + share) ** -power)
+
+
+def _blend(radius: Tensor, soft: float) -> Tensor:
+    best = radius.amin(2, keepdim=True)
+    if soft == 0:
+        nearest_class = radius.argmin(2, keepdim=True)
+        return torch.zeros_like(radius).scatter(2, nearest_class, 1.0)
+    return torch.softmax(-(radius / best - 1) / soft, 2)
+
+
+# ---------------------------------------------------------------------- which classes
+
+
+def _first_rivals(cases: Cases, moving: Tensor, p: float, steps: int, classes: int) -> tuple[Rivals, Tensor]:
+    """Look at many classes once, from x itself, and keep the nearest."""
+    if bool((cases.target != ANY).all()):
+        aim = torch.full_like(cases.target, ANY)[:, None]
+    else:
+        score = cases.model(cases.x).scatter(1, cases.label[:, None], -math.inf)
+        aim = score.topk(min(max(9, 2 * classes), score.shape[1] - 1)).indices
+        aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
+    start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
+    walked = _walk(cases, moving, Rivals(aim, start), p, steps)
+    best = walked.radius[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
+    return Rivals(aim.gather(1, best), _pick(walked.move, best)), walked.turned
+
+
+def _next_rivals(cases: Cases, walked: _Walked, rivals: Rivals) -> Rivals:
+    """Start the next walk where this one ended; the class farthest off gives way to the strongest one not tried."""
+    c = rivals.aim.shape[1]
+    if c == 1 or c >= cases.model.classes - 1:
+        return Rivals(rivals.aim, walked.move)
+    typical = walked.radius.mean(1)
+    flat = walked.radius.flatten(1).argmin(1)
+    logits = walked.logits.flatten(1, 2)[torch.arange(len(cases), device=flat.device), flat]
+    known = torch.cat([rivals.aim.clamp_min(0), cases.label[:, None]], 1)
+    challenger = logits.scatter(1, known, -math.inf).argmax(1)
+    worst = typical.argmax(1, keepdim=True)
+    fixed = (cases.target != ANY)[:, None]
+    aim = torch.where(fixed, rivals.aim, rivals.aim.scatter(1, worst, challenger[:, None]))
+    leader = _pick(walked.move, typical.argmin(1, keepdim=True))
+    swapped = walked.move.scatter(2, worst[:, None, :, None].expand_as(leader), leader)
+    return Rivals(aim, torch.where(fixed[..., None, None], walked.move, swapped))
+
+
+def _pick(values: Tensor, which: Tensor) -> Tensor:
+    """Slots ``which [B, C']`` of ``values [B, K, C, n]``."""
+    return values.gather(2, which[:, None, :, None].expand(-1, values.shape[1], -1, values.shape[3]))
