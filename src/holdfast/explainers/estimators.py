@@ -117,24 +117,27 @@ class Regression(Estimator):
         subsets = draw.subsets(self.paired)
         values = draw.objective(draw.cases, subsets)
         missing = torch.isinf(values)
-        turned = ~missing.all(1)
-        if self.censored == "ceiling":
-            stand_in = draw.objective.ceiling(draw.cases, subsets) if bool(missing.any()) else values
-        else:
-            stand_in = draw.cases.x.flatten(1).norm(dim=1, keepdim=True).expand_as(values)
-        values = torch.where(missing, stand_in, values)
-        if not bool(torch.isfinite(values).all()):
-            raise HoldfastError(
-                f"{int(missing.sum())} of {missing.numel()} subsets are censored and the model has no bounds to cap "
-                "them by: raise inclusion, search harder, or use the estimator BoundaryNormals()."
-            )
+        values = torch.where(missing, self._stand_in(draw, subsets), values) if bool(missing.any()) else values
         fits = [
             self._fit(joined[:, open_], value) for joined, open_, value in zip(subsets, draw.open, values, strict=True)
         ]
         result, error = (torch.zeros_like(draw.open, dtype=values.dtype) for _ in range(2))
         for case, (weights, errors) in enumerate(fits):
             result[case, draw.open[case]], error[case, draw.open[case]] = weights, errors
-        return Estimate(result, error, turned)
+        return Estimate(result, error, ~missing.all(1))
+
+    def _stand_in(self, draw: Draw, subsets: Tensor) -> Tensor:
+        """What a censored value counts as: ``[B, K]`` or ``[B, 1]``."""
+        if self.censored == "norm of x":
+            lengths: Tensor = torch.linalg.vector_norm(draw.cases.x.flatten(1), dim=1, keepdim=True)
+            return lengths
+        ceiling = draw.objective.ceiling(draw.cases, subsets)
+        if not bool(torch.isfinite(ceiling).all()):
+            raise HoldfastError(
+                "some subsets are censored and the model has no bounds to cap them by: search harder, or use the "
+                "estimator BoundaryNormals()."
+            )
+        return ceiling
 
     def _fit(self, joined: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Weights of ``joined [m, n]`` and their standard errors; normal equations in double precision."""

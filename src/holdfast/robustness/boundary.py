@@ -137,26 +137,33 @@ def _worth(
 
     Every coordinate, free or not, would move ``u`` at the current price of a drop. In L2, losing it saves ``u^2`` of
     the squared radius and costs ``2 t |w| u`` for the others to make up, t being the multiplier of the step: in all
-    ``t^2 w^2`` where no box is met. A radius that the box does not allow is extrapolated.
+    ``t^2 w^2`` where no box is met. Where the box leaves nobody to make it up there is no price: the radius is
+    extrapolated, and shares are what each coordinate could add to the drop.
     """
     size = slope.abs()
     room = torch.where(slope > 0, -rows.low, rows.high)
     could = torch.where(slope > 0, -whole[0], whole[1])
     gained = -(slope * goal).sum(1)
-    short = torch.where(gained < 0.999 * drop, drop / gained.clamp_min(1e-12), 1)
-    radius = (norm(goal, p) * short).clamp_min(1e-12)
+    near = gained >= 0.999 * drop
+    beyond = torch.where(gained > 0, norm(goal, p) * drop / gained, drop / norm(slope, _dual(p)))
+    radius = torch.where(near, norm(goal, p), beyond).nan_to_num(1e12, posinf=1e12).clamp_min(1e-12)
+    added = size * torch.where(torch.isfinite(could), could, size)
+    added = added / added.sum(1, keepdim=True).clamp_min(1e-12)
     if p == 1:
-        return radius, _prices(size, room, could, goal.abs(), drop, radius)
+        share = _prices(size, room, could, goal.abs(), drop, radius)
+        return radius, torch.where(near[:, None], share, added).nan_to_num(0)
     weight = size if p == 2 else (size > 0).to(size)
-    t = reach(weight, room, size, drop)
-    # Out of reach there is no price: share the drop by what each coordinate can add.
-    t = torch.where(short > 1, torch.where(goal != 0, goal.abs() / weight, 0).amax(1), t)
-    use = torch.minimum(t[:, None] * weight, could)
+    t = reach(weight, room, size, drop)[:, None]
+    use, slack = torch.minimum(t * weight, could), ((t * weight < room) * size).sum(1)
     if p == 2:
-        return radius, (2 * t[:, None] * size * use - use.square()) / norm(goal, 2).square().clamp_min(1e-24)[:, None]
-    slack = torch.where(room > t[:, None], size, 0).sum(1) * t
-    slack = torch.where(slack > 0, slack, gained).clamp_min(1e-12)
-    return radius, size * use / slack[:, None]
+        share = (2 * t * size * use - use.square()) / norm(goal, 2).square().clamp_min(1e-24)[:, None]
+    else:
+        share = size * use / (t * slack[:, None])
+    return radius, torch.where((near & (slack > 0))[:, None], share, added).nan_to_num(0)
+
+
+def _dual(p: float) -> float:
+    return {1: math.inf, 2: 2, math.inf: 1}[p]
 
 
 def _prices(size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor) -> Tensor:

@@ -1,0 +1,252 @@
+"""The Greedy family against brute force, and what it does with impossible questions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.criteria import Criterion
+from holdfast.explainers.estimators import Draw, Estimate, Estimator
+from toys import small_net
+
+D = 8
+
+
+def _cases(n: int = 2) -> hf.Cases:
+    return hf.Classifier(small_net(inputs=D), (0, 1)).ask(torch.rand(n, D, generator=torch.Generator().manual_seed(2)))
+
+
+@dataclass(frozen=True)
+class Game(Criterion):
+    """A pseudo-Boolean game in a criterion's clothes: linear, or with pairs that matter together."""
+
+    linear: bool = True
+    higher_is_better: ClassVar[bool] = True
+
+    def __call__(self, cases: hf.Cases, relevant: Any, *, progress: Callable[[int, int], None] | None = None) -> Tensor:
+        joined = relevant.double()
+        weight = torch.linspace(-1, 2, joined.shape[2]).double()
+        value: Tensor = 3 + joined @ weight
+        pairs = joined[..., :-1] * joined[..., 1:]
+        return value if self.linear else value + pairs @ torch.linspace(1, -2, pairs.shape[2]).double()
+
+
+def banzhaf(game: Callable[[Tensor], Tensor], d: int) -> Tensor:
+    """The mean of ``v(S + i) - v(S)`` over every S without i, by summing them all."""
+    every = torch.tensor(list(product([False, True], repeat=d)))
+    values = game(every)
+    return torch.stack([values[every[:, i]].mean() - values[~every[:, i]].mean() for i in range(d)])
+
+
+def _estimate(estimator: Estimator, objective: Criterion, samples: int, cases: hf.Cases, open_: Tensor) -> Estimate:
+    return estimator(Draw(objective, cases, torch.zeros_like(open_), open_, samples, 0.5, seed=0))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_regression_is_exact_on_a_linear_game(intercept: bool) -> None:
+    cases, open_ = _cases(), torch.ones(2, D, dtype=torch.bool)
+    game = Game()
+    found = _estimate(hf.Regression(intercept=intercept), game, 40, cases, open_)
+    exact = banzhaf(lambda every: game(cases, every[None])[0], D)
+    assert torch.allclose(exact, torch.linspace(-1, 2, D).double())
+    close = torch.allclose(found.values, exact.expand(2, -1))
+    assert close == intercept, "without an intercept the constant of the game leaks into every value"
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_regression_tends_to_the_banzhaf_value_of_any_game(paired: bool) -> None:
+    cases, open_ = _cases(1), torch.ones(1, D, dtype=torch.bool)
+    game = Game(linear=False)
+    exact = banzhaf(lambda every: game(cases, every[None])[0], D)
+    found = _estimate(hf.Regression(paired=paired), game, 4096, cases, open_)
+    assert torch.allclose(found.values[0], exact, atol=0.1)
+    within = (found.values[0] - exact).abs() <= 4 * found.error[0]
+    assert bool(within.all()), "the standard error is honest"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="shapiq is installed from Python 3.11 on")
+def test_brute_force_agrees_with_shapiq() -> None:
+    shapiq = pytest.importorskip("shapiq")
+    cases, game = _cases(1), Game(linear=False)
+
+    def value(coalitions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return game(cases, torch.as_tensor(coalitions)[None])[0].numpy()
+
+    oracle = shapiq.ExactComputer(n_players=D, game=value)(index="BV", order=1)
+    exact = banzhaf(lambda every: game(cases, every[None])[0], D)
+    assert [oracle[(i,)] for i in range(D)] == pytest.approx(exact.tolist())
+
+
+@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
+@pytest.mark.parametrize("p", [2.0, math.inf])
+def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
+    kind: type[hf.PerturbRest] | type[hf.PerturbRelevant], p: float
+) -> None:
+    """Two coordinates beside the players keep every coalition able to change the decision."""
+    torch.manual_seed(0)
+    net = nn.Linear(D + 2, 2).double().eval().requires_grad_(False)
+    cases = hf.Classifier(net).ask(torch.rand(1, D + 2).double())
+    objective = kind(hf.Linear(p))
+    open_ = torch.tensor([[True] * D + [False] * 2])
+    chosen = ~open_ if kind is hf.PerturbRelevant else torch.zeros_like(open_)
+
+    def game(every: Tensor) -> Tensor:
+        relevant = torch.cat([every, chosen[:, D:].expand(len(every), -1)], 1)
+        return objective(cases, relevant[None])[0]
+
+    exact = banzhaf(game, D)
+    found = hf.BoundaryNormals(steps=2, classes=1)(Draw(objective, cases, chosen, open_, 2000, 0.5, seed=0))
+    error = (found.values[0, :D] - exact).abs()
+    assert bool((error <= 0.02 * exact.abs().max() + 4 * found.error[0, :D]).all())
+
+
+def test_greedy_as_finds_the_features_that_matter() -> None:
+    net = nn.Linear(D, 2, bias=False).double().eval().requires_grad_(False)
+    net.weight.copy_(torch.tensor([[0.5, 3, 0.7, 0.6, -2.5, 0.8, 0.5, 2], [0.0] * D]))
+    cases = hf.Classifier(net, (-9, 9)).ask(torch.rand(1, D, generator=torch.Generator().manual_seed(0)).double())
+    for objective in (hf.PerturbRest(), hf.PerturbRelevant()):
+        for explainer in (
+            hf.GreedyAS(objective, budget=3, step=1),
+            hf.OneStepBanzhaf(objective, samples=64),
+            hf.GreedyAS(objective, budget=3, step=1, samples=200, inclusion=0.5, estimator=hf.Regression())
+            if objective.higher_is_better
+            else hf.GreedyAS(objective, budget=3, step=1),
+        ):
+            assert set(explainer(cases).order[0, :3].tolist()) == {1, 4, 7}, explainer
+
+
+def test_greedy_takes_the_best_single_feature_each_time() -> None:
+    cases = _cases(3)
+    objective = hf.PerturbRest(hf.MinNorm(steps=60))
+    order = hf.Greedy(objective, budget=3, step=1)(cases).order
+    for case in range(3):
+        chosen = torch.zeros(D, dtype=torch.bool)
+        for turn in range(3):
+            tried = chosen | torch.eye(D, dtype=torch.bool)
+            values = objective(cases[case], tried[None])[0]
+            values = torch.where(chosen, -math.inf, torch.where(torch.isinf(values), 1e9, values))
+            assert float(values[order[case, turn]]) >= 0.999 * float(values.max())
+            chosen[order[case, turn]] = True
+
+
+def test_small_steps_and_budgets_rank_what_they_say() -> None:
+    seen: list[tuple[int, int]] = []
+    ranking = hf.GreedyAS(budget=5, step=2, samples=4)(
+        _cases(1), progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(2, 5), (4, 5), (5, 5)]
+    assert ranking.doubt is not None
+    assert bool(((ranking.doubt >= 0) & (ranking.doubt <= 1)).all())
+
+
+def test_paper_settings_run() -> None:
+    paper = hf.GreedyAS.paper()
+    assert paper.samples == 5000
+    assert paper.step == 0.05
+    assert "PGD" in repr(paper.objective)
+    small = hf.GreedyAS(hf.PerturbRest(hf.PGD.paper()), 0.25, 0.25, 20, 0.2, paper.estimator)
+    assert small(_cases(1)).order.shape == (1, D)
+
+
+@pytest.mark.parametrize("preset", ["quick", "default", "thorough"])
+def test_presets_can_be_chosen_by_name(preset: str) -> None:
+    explainer = getattr(hf.GreedyAS, preset)(hf.PerturbRelevant())
+    assert isinstance(explainer.objective, hf.PerturbRelevant)
+    assert explainer(_cases(1)).order.shape == (1, D)
+    assert hf.GreedyAS.default() == hf.GreedyAS()
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("budget", [0, 0.0, 1.2, -1, 120])
+def test_impossible_budgets_are_refused(budget: float) -> None:
+    for kind in (hf.GreedyAS, hf.Greedy):
+        with pytest.raises(hf.HoldfastError, match="budget"):
+            kind(budget=budget)(_cases())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: hf.GreedyAS(samples=0),
+        lambda: hf.GreedyAS(inclusion=1.0),
+        lambda: hf.GreedyAS(step=0.0),
+        lambda: hf.BoundaryNormals(steps=0),
+        lambda: hf.BoundaryNormals(classes=0),
+        lambda: hf.BoundaryNormals(soft=-1),
+        lambda: hf.OneStepBanzhaf(samples=0),
+    ],
+)
+def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(hf.HoldfastError):
+        make()
+
+
+def test_a_regression_says_how_many_samples_it_needs() -> None:
+    before = _cases()
+    spent = before.model.queries
+    with pytest.raises(hf.HoldfastError, match="needs at least 9 samples, got 5"):
+        hf.GreedyAS(samples=5, estimator=hf.Regression())(before)
+    assert before.model.queries == spent, "nothing ran"
+
+
+def _stubborn(steep: float) -> hf.Classifier:
+    """A model that turns only past 0.9 in its first input, by ``steep``."""
+    net = nn.Linear(D, 2).double().eval().requires_grad_(False)
+    net.weight.zero_()
+    net.weight[1, 0] = steep
+    net.bias.copy_(torch.tensor([0.9, 0.0]))
+    return hf.Classifier(net, (0, 1))
+
+
+@pytest.mark.parametrize("explainer", [hf.GreedyAS(samples=3), hf.Greedy(hf.PerturbRest(hf.MinNorm(steps=10)))])
+def test_a_model_that_never_changes_its_mind_is_said_so(explainer: hf.Explainer) -> None:
+    with pytest.raises(hf.HoldfastError, match="never changes its mind inside the box"):
+        explainer(_stubborn(0.5).ask(torch.rand(2, D).double()))
+
+
+def test_a_case_that_never_changes_is_noted_beside_others_that_do() -> None:
+    class Mixed(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.stack([0.9 * torch.ones_like(x[:, 0]), x[:, 0] * (x[:, 1] > 0.5)], 1)
+
+    x = torch.full((2, D), 0.2)
+    x[1, 1] = 0.9
+    net = Mixed().eval()
+    cases = hf.Classifier(net, (0, 1)).ask(x)
+    cases = cases.model.ask(x, features=hf.Features.columns([0, 2, 3, 4, 5, 6, 7], n=D))  # the switch never moves
+    ranking = hf.GreedyAS(samples=3)(cases)
+    assert ranking.doubt is not None
+    assert ranking.doubt.tolist()[0] == 1
+    assert "case 0:" in ranking.notes[0]
+    assert int(ranking.order[1, 0]) == 0
+    assert bool(torch.isfinite(ranking.scores).all())
+
+
+def test_a_target_that_cannot_be_reached_is_an_error_and_not_an_order() -> None:
+    net = nn.Linear(D, 3).double().eval().requires_grad_(False)
+    net.weight.zero_()
+    net.weight[1, 0], net.weight[2, 0] = 2.0, 0.1
+    net.bias.copy_(torch.tensor([0.9, 0.0, 0.0]))
+    cases = hf.Classifier(net, (0, 1)).ask(torch.full((1, D), 0.2).double(), target=2)
+    with pytest.raises(hf.HoldfastError, match="never changes its mind"):
+        hf.GreedyAS(samples=3)(cases)
+
+
+def test_an_interrupt_ends_the_search_at_once() -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hf.GreedyAS(samples=3)(_cases(), progress=stop)

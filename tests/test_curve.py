@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import holdfast as hf
+from toys import small_net
+
+
+def _asked(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, hf.Ranking]:
+    cases = hf.Classifier(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
+    return cases, hf.Grad()(cases)
+
+
+def test_a_curve_is_the_criterion_along_the_sizes() -> None:
+    cases, ranking = _asked()
+    criterion = hf.PerturbRest(hf.MinNorm())
+    curve = hf.trace(cases, ranking, criterion, (0.25, 0.5))
+    assert torch.equal(curve.values, criterion(cases, ranking.top((0.25, 0.5))))
+    assert curve.explainer == "Grad()"
+    assert "MinNorm" in curve.criterion
+
+
+def test_area_is_the_trapezoid_in_percent() -> None:
+    values = torch.tensor([[1.0, 2.0, 4.0]])
+    curve = hf.Curve(torch.tensor([0.05, 0.10, 0.20]), values, torch.full_like(values, 9), "", "")
+    assert float(curve.auc()) == pytest.approx(5 * 1.5 + 10 * 3)
+
+
+def test_censored_points_are_counted_and_capped_by_the_box() -> None:
+    net = nn.Linear(4, 2, bias=False).eval().requires_grad_(False)
+    net.weight.copy_(torch.tensor([[1.0, 1, 1, 1], [-1.0, -1, -1, -1]]))
+    cases = hf.Classifier(net, bounds=(0.1, 1)).ask(torch.full((1, 4), 0.5))
+    ranking = hf.Ranking.by_score(cases, torch.arange(4.0)[None])
+    curve = hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=20)), (0.25, 0.75))
+    assert bool(curve.censored.all())
+    assert torch.allclose(curve.capped(), torch.tensor([[0.5 * math.sqrt(3), 0.5]]))
+    assert bool(torch.isinf(curve.values).all()), "what was not found stays censored"
+
+
+def test_without_bounds_a_censored_curve_has_no_area() -> None:
+    values = torch.tensor([[1.0, math.inf]])
+    with pytest.raises(hf.HoldfastError, match="1 of 2 points are censored"):
+        hf.Curve(torch.tensor([0.1, 0.2]), values, torch.full_like(values, math.inf), "", "").auc()
+
+
+def test_bad_input_is_refused() -> None:
+    cases, ranking = _asked()
+    for sizes in ((), (0.5, 0.25), (0.5, 0.5), (1, 2), (0.5, 1.5)):
+        with pytest.raises(hf.HoldfastError):
+            hf.trace(cases, ranking, hf.PerturbRest(), sizes)
+    with pytest.raises(hf.HoldfastError, match="the cases have"):
+        hf.trace(cases[:2], ranking, hf.PerturbRest())
+    with pytest.raises(hf.HoldfastError, match="at least two sizes"):
+        hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=10)), (0.5,)).auc()

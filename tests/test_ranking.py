@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import holdfast as hf
+from holdfast.ranking import features_of
+from toys import small_net
+
+
+def _cases(n: int = 3) -> hf.Cases:
+    return hf.Classifier(small_net()).ask(torch.rand(n, 12, generator=torch.Generator().manual_seed(0)))
+
+
+def test_order_falls_with_the_scores_and_ties_keep_their_place() -> None:
+    scores = torch.tensor([[0.0, 2, 2, 1] + [0] * 8]).expand(3, -1).double()
+    ranking = hf.Ranking.by_score(_cases(), scores)
+    assert ranking.order[0, :4].tolist() == [1, 2, 3, 0]
+    assert ranking.order[0, 4:].tolist() == list(range(4, 12))
+
+
+def test_top_takes_shares_and_numbers() -> None:
+    ranking = hf.Ranking.by_score(_cases(), torch.arange(12.0).expand(3, -1).double())
+    top = ranking.top([0.25, 5, 1.0])
+    assert top.shape == (3, 3, 12)
+    assert top.sum(2)[0].tolist() == [3, 5, 12]
+    assert top[0, 0].nonzero()[:, 0].tolist() == [9, 10, 11]
+    assert bool((top[:, :-1] <= top[:, 1:]).all()), "nested"
+
+
+def test_padding_comes_last_and_shares_count_real_features() -> None:
+    ids = torch.tensor([[0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1], [0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1]])
+    model = hf.Classifier(small_net())
+    cases = model.ask(torch.rand(2, 12), features=hf.Features.of(ids))
+    assert features_of(cases).sum(1).tolist() == [10, 2]
+    ranking = hf.Ranking.by_score(cases, torch.arange(10.0).expand(2, -1).double())
+    assert ranking.order[1, :2].tolist() == [1, 0]
+    assert ranking.top([0.5]).sum(2).tolist() == [[5], [1]]
+    assert ranking.top([8]).sum(2).tolist() == [[8], [2]]
+
+
+@pytest.mark.parametrize("size", [0.0, 1.5, -0.1, 0, 13, float("nan"), True, "20%"])
+def test_impossible_sizes_are_refused(size: float) -> None:
+    ranking = hf.Ranking.by_score(_cases(), torch.rand(3, 12).double())
+    with pytest.raises(hf.HoldfastError):
+        ranking.top([size])
+
+
+def test_bad_scores_are_refused() -> None:
+    with pytest.raises(hf.HoldfastError, match=r"\(3, 12\)"):
+        hf.Ranking.by_score(_cases(), torch.rand(3, 11).double())
+    with pytest.raises(hf.HoldfastError, match="NaN"):
+        hf.Ranking.by_score(_cases(), torch.full((3, 12), torch.nan).double())
+    with pytest.raises(hf.HoldfastError, match="at least one size"):
+        hf.Ranking.by_score(_cases(), torch.rand(3, 12).double()).top([])
