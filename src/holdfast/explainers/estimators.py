@@ -73,12 +73,14 @@ class BoundaryNormals(Estimator):
     """One short search a subset and one gradient at its end tell the marginal effect of every feature at once.
 
     ``steps`` gradients towards each of the ``classes`` nearest classes; where several are about as near, their effects
-    are blended over ``soft`` of the radius. The average over subsets is the Banzhaf value.
+    are blended over ``soft`` of the radius. The average over subsets is the Banzhaf value; of the logarithm of the
+    objective when ``relative``, which a few subsets that hardly let the decision change cannot rule.
     """
 
     steps: int = 6
     classes: int = 6
     soft: float = 0.05
+    relative: bool = True
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.classes < 1 or not self.soft >= 0:
@@ -88,8 +90,9 @@ class BoundaryNormals(Estimator):
         found = draw.objective.marginals(
             draw.cases, draw.subsets(), steps=self.steps, classes=self.classes, soft=self.soft, state=draw.state
         )
-        mean = found.effects.mean(1)
-        spread = found.effects.std(1) if draw.samples > 1 else torch.zeros_like(mean)
+        effects = found.effects / found.values[..., None] if self.relative else found.effects
+        mean = effects.mean(1)
+        spread = effects.std(1) if draw.samples > 1 else torch.zeros_like(mean)
         return Estimate(mean, spread / draw.samples**0.5, found.turned, found.state)
 
 
