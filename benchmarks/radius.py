@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -29,12 +27,12 @@ import holdfast as hf
 from holdfast.robustness import METHODS, Rows
 from holdfast.robustness.method import measure
 from holdfast.robustness.rows import margin
+from tables import RESULTS, bare_speed, hardware, show, wait
 from yardsticks import yardsticks
 
 NORMS = (2.0, math.inf, 1.0)
 FREE = (0.8, 0.5, 0.2, 0.05)
 SIZES = tuple(size / 100 for size in range(5, 50, 5))
-RESULTS: dict[str, list[dict[str, object]]] = {}
 
 
 def main() -> None:
@@ -61,35 +59,6 @@ def main() -> None:
         sections[name](options)
     if options.json:
         options.json.write_text(json.dumps(RESULTS, indent=1))
-
-
-# ---------------------------------------------------------------------- tables
-
-
-def hardware(device: str) -> str:
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name()
-    names = [line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def show(title: str, rows: list[dict[str, object]]) -> None:
-    RESULTS[title] = rows
-    columns = list(rows[0])
-    text = [[_cell(row[column]) for column in columns] for row in rows]
-    width = [max(len(line[i]) for line in [columns, *text]) for i in range(len(columns))]
-    print(f"\n## {title}\n")
-    for line in [columns, ["-" * w for w in width], *text]:
-        print("| " + " | ".join(cell.ljust(w) for cell, w in zip(line, width, strict=True)) + " |", flush=True)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 # ---------------------------------------------------------------------- the questions
@@ -228,13 +197,13 @@ def overhead(options: argparse.Namespace) -> None:
     cases = cases.model.ask(cases.x[:1].expand(count, -1, -1, -1).contiguous())
     subsets = torch.rand(count, 1, slope.shape[1], device=cases.x.device) < 0.5
     table = []
-    bare = _bare(cases, gpu)
+    bare = bare_speed(cases)
     for p in NORMS:
         method = hf.MinNorm(p, 60)
         method(cases, subsets)  # warm
         before, started = cases.model.queries, time.perf_counter()
         method(cases, subsets)
-        _wait(gpu)
+        wait(gpu)
         wall, spent = time.perf_counter() - started, cases.model.queries - before
         table.append(
             {
@@ -248,28 +217,6 @@ def overhead(options: argparse.Namespace) -> None:
             }
         )
     show(f"wall time over the bare forward + gradient of as many rows ({bare:,.0f} rows/s)", table)
-
-
-def _bare(cases: hf.Cases, gpu: bool) -> float:
-    """Rows a second of forward + gradient, at the best batch size."""
-    net, best = cases.model.module, 0.0
-    for size in (512, 1024, 2048, 4096, 8192) if gpu else (16, 32, 64, 128, 256, 512):
-        x = cases.x[:1].expand(size, -1, -1, -1).contiguous()
-        repeats = max(4, 20_000 // size) if gpu else max(4, 3_000 // size)
-        for warm in (True, False):
-            started = time.perf_counter()
-            for _ in range(3 if warm else repeats):
-                x.requires_grad_(True)
-                z = net(x)
-                torch.autograd.grad((z[:, 0] - z[:, 1]).sum(), x)
-            _wait(gpu)
-        best = max(best, repeats * size / (time.perf_counter() - started))
-    return best
-
-
-def _wait(gpu: bool) -> None:
-    if gpu:
-        torch.cuda.synchronize()
 
 
 def memory(options: argparse.Namespace) -> None:

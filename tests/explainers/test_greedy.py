@@ -105,7 +105,9 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
         return objective(cases, relevant[None])[0]
 
     exact = banzhaf(game, D)
-    found = hf.BoundaryNormals(steps=2, classes=1, relative=False)(Draw(objective, cases, chosen, open_, 2000, 0.5, seed=0))
+    found = hf.BoundaryNormals(steps=2, classes=1, relative=False)(
+        Draw(objective, cases, chosen, open_, 2000, 0.5, seed=0)
+    )
     error = (found.values[0, :D] - exact).abs()
     assert bool((error <= 0.02 * exact.abs().max() + 4 * found.error[0, :D]).all())
 

@@ -149,8 +149,9 @@ class Regression(Estimator):
             design = torch.cat([design, torch.ones_like(design[:, :1])], 1)
         m, n = design.shape
         gram = design.T @ design
+        factor, singular = torch.linalg.cholesky_ex(gram)
         # A feature that joined always or never makes the equations singular; the least-norm answer then has it at 0.
-        inverse = torch.linalg.pinv(gram, hermitian=True)
+        inverse = torch.linalg.pinv(gram, hermitian=True) if bool(singular) else torch.cholesky_inverse(factor)
         weights = inverse @ (design.T @ values.double())
         noise = (values.double() - design @ weights).square().sum() / max(m - n, 1)
         error = (inverse.diagonal().clamp_min(0) * noise).sqrt()

@@ -18,14 +18,14 @@ def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = N
     Untargeted ``z_y - max_{j != y} z_j`` (Definition 3.1), targeted ``max_{j != t} z_j - z_t`` (eq. 2).
     A tie is no change. Where ``aim`` names a class j the boundary with that one counts: ``z_y - z_j``.
     """
-    if aim is not None:
-        pair = logits.gather(1, label[:, None]) - logits.gather(1, aim.clamp_min(0)[:, None])
-        return torch.where(aim == ANY, margin(logits, label, target), pair[:, 0])
     aimed = target != ANY
-    pivot = torch.where(aimed, target, label)[:, None]
-    own = logits.gather(1, pivot)[:, 0]
-    best_other = logits.scatter(1, pivot, -math.inf).amax(1)
-    return torch.where(aimed, best_other - own, own - best_other)
+    pivot = torch.where(aimed, target, label)
+    rival = logits.detach().scatter(1, pivot[:, None], -math.inf).argmax(1)
+    # Chosen as indices: the gradient of a gather is cheap on a GPU, that of a where is not.
+    high, low = torch.where(aimed, rival, pivot), torch.where(aimed, pivot, rival)
+    low = low if aim is None else torch.where(aim == ANY, low, aim)
+    pair = logits.gather(1, torch.stack([high, low], 1))
+    return pair[:, 0] - pair[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
