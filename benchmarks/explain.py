@@ -98,12 +98,8 @@ def quality(options: argparse.Namespace) -> None:
         for name, area in areas.items():
             low, high = bootstrap(areas[ANCHOR], area)
             t, p = paired_t(areas[ANCHOR] - area)
-            row: dict[str, object] = {
-                "explainer": name,
-                "AUC": float(area.mean()),
-                "s a digit": cost[name][0] / len(cases),
-            }
-            row |= {"gradient rows a digit": round(cost[name][1]), "censored": censored[name]}
+            row: dict[str, object] = {"explainer": name, "AUC": float(area.mean())}
+            row |= {"gradient rows a digit": round(cost[name]), "censored": censored[name]}
             ratio = float(areas[ANCHOR].mean() / area.mean())
             same = name == ANCHOR
             row |= {"default / this": f"{ratio:.3f}", "95 % interval": "" if same else f"{low:.3f} to {high:.3f}"}
