@@ -58,7 +58,7 @@ def normals(
     """
     turned = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
     if rivals is None:
-        rivals, turned = _first_rivals(cases, moving.any(1, keepdim=True), p, 3 * steps, classes)
+        rivals, turned = _first_rivals(cases, moving.any(1, keepdim=True), p, 2 * steps, classes)
     walked = _walk(cases, moving, rivals, p, steps)
     blend = _blend(walked.radius, soft)
     return Normals(
@@ -97,11 +97,11 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
         delta = clip(rivals.move[case, subset % rivals.move.shape[1], slot], rows.low, rows.high)
         for step in range(steps):
             scores, value, slope = _look(rows, delta, aim)
-            turned[piece] |= rows.changed(scores)
-            drop = (value - (slope * delta).sum(1)).clamp_min(0)
+            turned[piece] |= value < 0
+            drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             goal = nearest(slope, drop, rows.low, rows.high, p)
             if step < steps - 1:
-                delta = goal if step == 0 else delta + _PACE * (goal - delta)
+                delta = goal if step == 0 else torch.lerp(delta, goal, _PACE)
         low, high = (edge.flatten(1) for edge in box(own.model, own.x))
         radius[piece], each = _worth(slope, drop, goal, rows, (low, high), p)
         pooled = cases.features.pool(each.reshape(-1, *rows.shape), case)

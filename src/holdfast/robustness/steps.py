@@ -79,14 +79,14 @@ def reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
 
     The sum is concave and piecewise linear in t: Newton from t = 0 climbs to the root, never passes it,
     and is there after a few kinks. A GPU does not look whether it is there, which would make it wait, but
-    stops after ten: the odd row then falls a hair short.
+    stops after six: the odd row then falls a little short.
     """
     idle, none = weight == 0, torch.zeros_like(weight[:1, :1])
     stop = (room / weight).masked_fill_(idle, 0)
     gain, most = value * weight, (value * room).masked_fill_(idle, 0)
     huge = torch.full_like(goal[:1], torch.finfo(goal.dtype).max ** 0.25)
     t = torch.zeros_like(goal)
-    for _ in range(10 if weight.is_cuda else weight.shape[1] + 1):
+    for _ in range(6 if weight.is_cuda else weight.shape[1] + 1):
         free = stop > t[:, None]
         slope = torch.where(free, gain, none).sum(1)
         stopped = torch.where(free, none, most).sum(1)
