@@ -169,12 +169,14 @@ def _choose(
     chosen, taken = torch.zeros_like(present), torch.zeros_like(count)
     place = torch.zeros_like(present, dtype=torch.long)
     doubtful = torch.zeros_like(count)
+    turned = torch.zeros_like(count, dtype=torch.bool)
     total, turn = int(goal.sum()), 0
     while int(taken.sum()) < total:
         open_ = present & ~chosen
         estimate = value(chosen, open_, turn)
-        if turn == 0:
-            dead = _dead(cases, objective, estimate.turned)
+        turned = turned | estimate.turned
+        if turn == 0 and not bool(turned.any()):
+            turned = ~_dead(cases, objective, turned)  # before more is spent on a model that never turns
         score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
         rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
         new = rank < torch.minimum(joins, goal - taken)[:, None]
@@ -184,6 +186,7 @@ def _choose(
         chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
         if progress is not None:
             progress(int(taken.sum()), total)
+    dead = _dead(cases, objective, turned)
     later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
     place = torch.where(chosen, place, taken[:, None] + later)
     return Ranking(

@@ -18,6 +18,7 @@ from holdfast.robustness.rows import Rows, box, margin
 from holdfast.robustness.steps import clip, nearest, norm, reach
 
 _PACE = 0.5  # share of the way to the linearised boundary that a step goes: whole steps swing about its kinks
+_PUSH = 1.02  # how far past the boundary a step aims, so that a curved one is crossed and not only approached
 _TANGENT = 0.9  # where the cost of losing a share of the boundary's slope goes on along its tangent
 
 
@@ -99,8 +100,9 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
             scores, value, slope = _look(rows, delta, aim)
             turned[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
-            goal = nearest(slope, drop, rows.low, rows.high, p)
-            if step < steps - 1:
+            last = step == steps - 1
+            goal = nearest(slope, drop if last else _PUSH * drop, rows.low, rows.high, p)
+            if not last:
                 delta = goal if step == 0 else torch.lerp(delta, goal, _PACE)
         low, high = (edge.flatten(1) for edge in box(own.model, own.x))
         radius[piece], each = _worth(slope, drop, goal, rows, (low, high), p)
