@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +30,20 @@ def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_demo_prints_a_table_and_draws(tmp_path: Path) -> None:
     done = run("demo", "--out", tmp_path / "new", "--digits", 2)
-    assert "Robustness-S" in done.stdout
-    with Image.open(tmp_path / "new" / "demo.png") as picture:
-        assert min(picture.size) > 300
-        assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+    assert "Greedy-AS" in done.stdout
+    assert done.stderr == "", "no bars where nobody looks"
+    for name in ("demo.png", "curves.png"):
+        with Image.open(tmp_path / "new" / name) as picture:
+            assert min(picture.size) > 300
+            assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+
+
+@pytest.mark.slow
+def test_demo_as_json_has_greedy_as_ahead(tmp_path: Path) -> None:
+    answer = json.loads(run("demo", "--out", tmp_path, "--digits", 1, "--json").stdout)
+    areas = {row["explainer"]: row for row in answer["explainers"]}
+    assert areas["Greedy-AS"]["auc rest"] > areas["Grad"]["auc rest"] > areas["Random"]["auc rest"]
+    assert areas["Greedy-AS"]["auc relevant"] < areas["Grad"]["auc relevant"] < areas["Random"]["auc relevant"]
 
 
 @pytest.mark.slow
@@ -64,8 +76,10 @@ def test_a_picture_file_with_a_mask_and_a_target(tmp_path: Path) -> None:
 
 def test_list_and_version() -> None:
     listed = json.loads(run("list", "--json").stdout)
-    assert [method["method"] for method in listed["methods"]] == ["MinNorm", "Judge", "PGD", "Linear"]
-    assert "Judge" in run("list").stdout
+    assert [row["name"] for row in listed["robustness methods"]] == ["MinNorm", "Judge", "PGD", "Linear"]
+    assert "upper bound" in listed["robustness methods"][0]["about"]
+    assert {row["name"] for row in listed["explainers"]} >= {"GreedyAS", "Greedy", "OneStepBanzhaf"}
+    assert "PerturbRest" in run("list").stdout
     assert run("--version").stdout.startswith(f"holdfast {hf.__version__}")
 
 
@@ -104,3 +118,53 @@ def test_a_picture_of_the_wrong_size_says_what_to_do(tmp_path: Path) -> None:
     assert "add --resize" in run("robustness", tmp_path / "wide.png", code=2).stderr
     (tmp_path / "text.png").write_text("not a picture")
     assert "cannot read the image" in run("robustness", tmp_path / "text.png", code=2).stderr
+
+
+@pytest.mark.slow
+def test_explain_draws_and_tells(tmp_path: Path) -> None:
+    out = ("--features", "patches:2", "--out", tmp_path / "e.png")
+    done = run("explain", "--digit", 0, "--target", 9, "--top", "10%", *out)
+    assert "why 7 and not 9?" in done.stdout
+    assert "20 of 196 patches of 2 x 2" in done.stdout
+    assert "pertinent negative" in done.stdout
+    assert (tmp_path / "e.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_explain_as_json_is_the_librarys_answer(tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "e.png", "--json")
+    answer = json.loads(run("explain", "--digit", 3, "--method", "grad", "--top", 30, *out).stdout)
+    cases = hf.data.mnist_cnn().ask(hf.data.mnist().x[3:4])
+    assert answer["order"] == hf.Grad()(cases).order[0, :30].tolist()
+    assert answer["explainer"] == "Grad()"
+    assert [row["subset"] for row in answer["rows"]] == ["only these move", "these are held"]
+    assert set(answer["pertinent positive"]) | set(answer["pertinent negative"]) <= set(answer["order"])
+
+
+@pytest.mark.slow
+def test_an_interrupted_explanation_ends_cleanly(tmp_path: Path) -> None:
+    command = [*COMMAND, "explain", "--digit", "0", "--method", "greedy", "--out", str(tmp_path / "e.png")]
+    running = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode not in (0, None)
+    assert "Traceback" not in told
+    assert not (tmp_path / "e.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--digit", 0, "--top", "0%"], "--top must be a share over 0"),
+        (["--digit", 0, "--top", "120%"], "--top must be a share over 0"),
+        (["--digit", 0, "--top", "many"], "a share such as 20%"),
+        (["--digit", 0, "--top", 5000, "--method", "grad"], "at most the 784 features"),
+        (["--digit", 0, "--method", "lime"], "no explainer 'lime'"),
+        (["--digit", 0, "--objective", "both"], "--objective must be one of rest, relevant"),
+        (["--digit", 0, "--target", 7], "its own label 7"),
+        ([], "name either an image file or an embedded digit"),
+    ],
+)
+def test_explain_refuses_in_one_sentence(arguments: list[object], says: str) -> None:
+    assert says in " ".join(run("explain", *arguments, code=2).stderr.split())

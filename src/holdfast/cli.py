@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -21,14 +21,17 @@ from rich.table import Table
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.criteria import CRITERIA, Criterion, PerturbRelevant, PerturbRest
+from holdfast.curve import Curve, trace
 from holdfast.data import mnist, mnist_cnn
 from holdfast.data.train import train_mnist_cnn
 from holdfast.errors import HoldfastError
+from holdfast.explainers import EXPLAINERS, Explainer, Grad, Greedy, GreedyAS, OneStepBanzhaf, Random
 from holdfast.features import Features
 from holdfast.model import Classifier
-from holdfast.report import draw_changes
+from holdfast.ranking import Ranking, check_size
+from holdfast.report import draw_changes, draw_curves, draw_explanations
 from holdfast.robustness import METHODS, PGD, Judge, Linear, MinNorm, Radii, Robustness
-from holdfast.robustness.rows import margin
 from holdfast.version import __version__
 
 app = typer.Typer(
@@ -49,6 +52,17 @@ _METHODS: dict[str, Callable[..., Robustness]] = {
     "pgd-paper": PGD.paper,
     "linear": Linear,
 }
+
+_EXPLAINERS: dict[str, Callable[..., Explainer]] = {
+    "greedy-as": GreedyAS,
+    "greedy-as-quick": GreedyAS.quick,
+    "greedy-as-thorough": GreedyAS.thorough,
+    "greedy": Greedy,
+    "one-step-banzhaf": OneStepBanzhaf,
+    "grad": Grad,
+    "random": Random,
+}
+_OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": PerturbRest, "relevant": PerturbRelevant}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Device = Annotated[str, typer.Option(help="Where the network runs: cpu, cuda, cuda:1, mps.")]
@@ -84,63 +98,171 @@ def _root(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("holdfast-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("holdfast-demo"),
     digits: Annotated[int, typer.Option(min=1, max=50, help="How many embedded digits.")] = 5,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure embedded digits: how far to another class with every pixel free, a few held, or only those few free."""
+    """Explain embedded digits with Greedy-AS, the gradient and chance, and judge the three by robustness."""
     model = _classifier(device)
     data = mnist()
     first = [int((data.y == y).nonzero()[i]) for i in range(5) for y in (7, 2, 1, 0, 4, 9, 5, 3, 6, 8)][:digits]
     cases = model.ask(data.x[first].to(model.device))
-    share = 0.2
-    by_slope, at_random = _by_slope(cases, share), _at_random(cases, share, seed)
-    everything = torch.ones_like(by_slope)
-    subsets = torch.stack([everything, ~by_slope, ~at_random, by_slope, at_random], 1)
-    titles = ["all pixels", "steepest held", "random held", "only steepest", "only random"]
-    with _progress("measuring", as_json) as progress:
-        radii = replace(Judge.quick(), seed=seed)(cases, subsets, progress=progress)
-    path = out / "demo.png"
-    draw_changes(cases, radii, subsets, titles, path)
+    judge, sizes = replace(Judge.quick(), seed=seed), (0.05, 0.15, 0.25, 0.35, 0.45)
+    objectives: dict[str, Criterion] = {
+        "Robustness-S̄r: relevant features held (higher is better)": PerturbRest(judge),
+        "Robustness-Sr: only relevant features move (lower is better)": PerturbRelevant(judge),
+    }
+    started = model.queries
+    panels: dict[str, dict[str, Curve]] = {}
+    shown: dict[str, Ranking] = {}
+    for title, objective in objectives.items():
+        explainers: dict[str, Explainer] = {
+            "Greedy-AS": replace(GreedyAS.quick(objective), seed=seed),
+            "Grad": Grad(),
+            "Random": Random(seed),
+        }
+        panels[title] = {}
+        for name, explainer in explainers.items():
+            with _progress(f"{name}: ranking pixels", as_json) as progress:
+                ranking = explainer(cases, progress)
+            with _progress(f"{name}: judging", as_json) as progress:
+                panels[title][name] = trace(cases, ranking, objective, sizes, progress=progress)
+            shown.setdefault(name, ranking)
+    explained = {}
+    for name, ranking in shown.items():
+        relevant = ranking.top([0.2])
+        with _progress(f"{name}: measuring the top 20 %", as_json) as progress:
+            explained[name] = relevant[:, 0], judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
+    pictures = [out / "demo.png", out / "curves.png"]
+    draw_explanations(cases, explained, pictures[0])
+    draw_curves(panels, pictures[1])
+    areas = {name: [float(panels[title][name].auc().mean()) for title in panels] for name in shown}
+    counted = sum(int(curve.censored.sum()) for curves in panels.values() for curve in curves.values())
+    spent = model.queries - started
     if as_json:
-        _print_json(cases, radii, first, titles, {"picture": str(path)})
+        judged = [{"explainer": name, "auc rest": rest, "auc relevant": only} for name, (rest, only) in areas.items()]
+        answer: dict[str, Any] = {"version": __version__, "digits": first, "judge": repr(judge), "explainers": judged}
+        answer |= {"censored": counted, "gradient rows": spent.gradient, "pictures": [str(path) for path in pictures]}
+        typer.echo(json.dumps(answer, indent=1))
         return
-    table = Table(title="Robustness-S: the smallest L2 change, inside the pixels left free, that turns the digit")
-    for name in ("test digit", "seen as", *titles):
-        table.add_column(name, justify="right")
-    for case, index in enumerate(first):
-        cells = [_radius(radii, case, k) for k in range(len(titles))]
-        table.add_row(f"#{index}", str(int(cases.label[case])), *cells)
+    table = Table(title=f"{len(cases)} digits explained, and each explanation judged by how small a change turns them")
+    table.add_column("explanation")
+    for column in ("area, relevant held (higher is better)", "area, only relevant move (lower is better)"):
+        table.add_column(column, justify="right")
+    for name, (rest, only) in areas.items():
+        table.add_row(name, f"{rest:.1f}", f"{only:.1f}")
     _out.print(table)
-    _explain(radii, share)
-    _out.print(f"picture: {path}", soft_wrap=True, highlight=False, markup=False)
+    _out.print(
+        "Areas lie under the curves from 5 to 45 % of the pixels. Greedy-AS looks for the pixels that are best by the "
+        "measure it is judged by, once for each measure; the picture shows the first kind.\n"
+        f"Radii are upper bounds, re-measured on the network; {counted} points are censored (no change found) and "
+        f"count as the largest move possible. {spent.gradient:,} gradient rows, {judge}.",
+        highlight=False,
+    )
+    for path in pictures:
+        _out.print(f"picture: {path}", soft_wrap=True, highlight=False, markup=False)
 
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """Show the methods, their settings and the kinds of features."""
-    methods = [
-        {"method": kind.__name__, "about": _headline(kind), "bound": kind.bound, "settings": _settings(kind)}
-        for kind in METHODS
-    ]
+    """Show explainers, criteria and robustness methods with their settings, and the kinds of features."""
+    rooms: dict[str, tuple[Sequence[type], list[str]]] = {
+        "explainers": (EXPLAINERS, list(_EXPLAINERS)),
+        "criteria": (CRITERIA, list(_OBJECTIVES)),
+        "robustness methods": (METHODS, list(_METHODS)),
+    }
     kinds = {
         "pixels": "one feature a pixel, colour channels together",
         "patches:N": "squares of N x N pixels",
         "superpixels:N": "about N SLIC segments (extra: superpixels)",
     }
+    listed = {
+        room: [{"name": kind.__name__, "about": _headline(kind), "settings": _settings(kind)} for kind in all_of_it]
+        for room, (all_of_it, _) in rooms.items()
+    }
     if as_json:
-        typer.echo(json.dumps({"methods": methods, "command line": list(_METHODS), "features": kinds}, indent=1))
+        spoken = {room: names for room, (_, names) in rooms.items()}
+        typer.echo(json.dumps({**listed, "command line": spoken, "features": kinds}, indent=1))
         return
-    table = Table(title="robustness methods")
-    for name in ("method", "about", "bound", "settings"):
-        table.add_column(name, overflow="fold")
-    for method in methods:
-        table.add_row(*(str(value) for value in method.values()))
-    _out.print(table)
-    _out.print(f"--method takes: {', '.join(_METHODS)}", highlight=False, soft_wrap=True)
+    for room, (_, names) in rooms.items():
+        table = Table(title=room)
+        for column in ("name", "about", "settings"):
+            table.add_column(column, overflow="fold")
+        for row in listed[room]:
+            table.add_row(*row.values())
+        _out.print(table)
+        _out.print(f"on the command line: {', '.join(names)}\n", highlight=False, soft_wrap=True)
     _out.print("--features takes: " + "; ".join(f"{k} ({v})" for k, v in kinds.items()), highlight=False)
+
+
+@app.command()
+def explain(
+    image: Annotated[Path | None, typer.Argument(help="An image file of a digit, light on dark.")] = None,
+    digit: Annotated[int | None, typer.Option(help="An embedded test digit, 0 to 999, instead of a file.")] = None,
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(_EXPLAINERS)}.")] = "greedy-as-quick",
+    objective: Annotated[
+        str, typer.Option(help="What to look for: rest (held, they make it hard to break) or relevant (easy).")
+    ] = "rest",
+    target: Annotated[int | None, typer.Option(help="Why not this class? Any other class if not given.")] = None,
+    top: Annotated[str, typer.Option(help="How many features to show: 20% or a number.")] = "20%",
+    p: Annotated[str, typer.Option("--p", help="Norm of the perturbation: 1, 2 or inf.")] = "2",
+    features: Annotated[str, typer.Option(help="pixels, patches:N or superpixels:N.")] = "pixels",
+    resize: Annotated[bool, typer.Option("--resize", help="Scale the image to the network's 28 x 28.")] = False,
+    out: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("explanation.png"),
+    device: Device = "cpu",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Which features does the prediction for one image hold fast to?"""
+    size, norm = _size(top), _norm(p)
+    judge = replace(Judge.quick(norm), seed=seed)
+    explainer = _explainer(method, objective, norm, size, seed)
+    model = _classifier(device)
+    x = _image(image, digit, resize).to(model.device)
+    cases = model.ask(x, target=target, features=_features(features, x))
+    with _progress("ranking features", as_json) as progress:
+        started = model.queries
+        ranking = explainer(cases, progress)
+        spent = model.queries - started
+    relevant = ranking.top([size])
+    with _progress("measuring", as_json) as progress:
+        radii = judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
+    draw_explanations(cases, {method: (relevant[:, 0], radii)}, out, changes=True)
+    change = cases.features.pool(radii.witness[:, 0] - cases.x)[0]
+    chosen = [feature for feature in ranking.order[0].tolist() if bool(relevant[0, 0, feature])]
+    off = [feature for feature in chosen if float(change[feature]) < 0]
+    on = [feature for feature in chosen if float(change[feature]) > 0]
+    notes = [*ranking.notes, *radii.notes]
+    label = int(cases.label[0])
+    if as_json:
+        extra: dict[str, Any] = {
+            "explainer": ranking.method,
+            "order": chosen,
+            "pertinent positive": off,
+            "pertinent negative": on,
+        }
+        extra |= {"doubt": None if ranking.doubt is None else float(ranking.doubt[0]), "picture": str(out)}
+        name = digit if digit is not None else str(image)
+        _print_json(cases, radii, [name], ["only these move", "these are held"], extra | {"notes": notes})
+        return
+    table = Table(show_header=False)
+    table.add_row("input", f"test digit #{digit}" if digit is not None else escape(str(image)))
+    table.add_row("question", f"why {label}?" if target is None else f"why {label} and not {target}?")
+    table.add_row("explanation", f"{len(chosen)} of {int(ranking.count[0])} {cases.features.kind}, by {method}")
+    table.add_row("pertinent positive", f"{len(off)}: lit, would be turned off")
+    table.add_row("pertinent negative", f"{len(on)}: dark, would be turned on")
+    for k, what in enumerate(("only these move", "these are held")):
+        turned = "no change found: censored" if bool(radii.censored[0, k]) else f"turns into {int(radii.turned[0, k])}"
+        table.add_row(f"L{p} radius, {what}", f"{_radius(radii, 0, k)}, {turned}")
+    if ranking.doubt is not None:
+        table.add_row("unsettled at the cuts", f"{float(ranking.doubt[0]):.0%} of the features")
+    table.add_row("gradient rows", f"{spent.gradient:,} to explain, {radii.queries.gradient:,} to judge")
+    _out.print(table)
+    for note in notes:
+        _out.print(f"note: {note}", highlight=False)
+    _out.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
 @app.command()
@@ -303,10 +425,9 @@ def _subset(cases: Cases, text: str, seed: int) -> Tensor:
         part = math.nan
     if kind not in ("top", "rest", "random") or not 0 < part < 1 or not share.endswith("%"):
         raise HoldfastError(f"--subset must be all, top:20%, rest:20% or random:20%, got {text!r}.")
-    if kind == "random":
-        return _at_random(cases, part, seed)
-    top = _by_slope(cases, part)
-    return top if kind == "top" else ~top
+    explainer = Random(seed) if kind == "random" else Grad()
+    chosen = explainer(cases).top([part])[:, 0]
+    return ~chosen if kind == "rest" else chosen
 
 
 def _masked(cases: Cases, path: Path, resize: bool) -> Tensor:
@@ -315,20 +436,26 @@ def _masked(cases: Cases, path: Path, resize: bool) -> Tensor:
     return cases.features.pool(marked.expand_as(cases.x)) > 0
 
 
-def _by_slope(cases: Cases, share: float) -> Tensor:
-    """The features where the margin is steepest: the plainest explanation there is."""
-    _, slope = cases.model.gradient(cases.x, lambda z: margin(z, cases.label, cases.target))
-    return _top(cases.features.pool(slope.abs()), share)
+def _size(text: str) -> float | int:
+    try:
+        size = float(text[:-1]) / 100 if text.endswith("%") else int(text)
+    except ValueError:
+        raise HoldfastError(f"--top must be a share such as 20% or a number of features, got {text!r}.") from None
+    check_size(size, "--top")
+    return size
 
 
-def _at_random(cases: Cases, share: float, seed: int) -> Tensor:
-    draw = torch.rand(len(cases), cases.features.count, generator=torch.Generator().manual_seed(seed))
-    return _top(draw.to(cases.x.device), share)
-
-
-def _top(score: Tensor, share: float) -> Tensor:
-    count = max(1, round(share * score.shape[1]))
-    return torch.zeros_like(score, dtype=torch.bool).scatter(1, score.topk(count).indices, True)
+def _explainer(name: str, objective: str, p: float, budget: float | int, seed: int) -> Explainer:
+    """The explainer of that name, ranking as many features as will be shown."""
+    if name not in _EXPLAINERS:
+        raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(_EXPLAINERS)}.")
+    if objective not in _OBJECTIVES:
+        raise HoldfastError(f"--objective must be one of {', '.join(_OBJECTIVES)}, got {objective!r}.")
+    made: Any = _EXPLAINERS[name]()
+    given = {"objective": _OBJECTIVES[objective](MinNorm(p, steps=20)), "budget": budget, "seed": seed}
+    known = {field.name for field in fields(made)}
+    explainer: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
+    return explainer
 
 
 # ---------------------------------------------------------------------- showing answers
@@ -336,7 +463,7 @@ def _top(score: Tensor, share: float) -> Tensor:
 
 @contextmanager
 def _progress(what: str, quiet: bool) -> Iterator[Any]:
-    if quiet:
+    if quiet or not _err.is_terminal:
         yield None
         return
     columns = (
@@ -353,18 +480,6 @@ def _progress(what: str, quiet: bool) -> Iterator[Any]:
 
 def _radius(radii: Radii, case: int, k: int) -> str:
     return "censored" if bool(radii.censored[case, k]) else f"{float(radii.radius[case, k]):.4g}"
-
-
-def _explain(radii: Radii, share: float) -> None:
-    _out.print(
-        f"Held = the steepest (or random) {share:.0%} of the pixels are anchored: higher means they mattered. "
-        "Only = nothing else may move: lower means they mattered.\n"
-        f"Radii are upper bounds, re-measured on the network; {int(radii.censored.sum())} of {radii.radius.numel()} "
-        f"are censored (no change found). {radii.queries.gradient:,} gradient rows, {radii.method}.",
-        highlight=False,
-    )
-    for note in radii.notes:
-        _out.print(f"note: {note}", highlight=False)
 
 
 def _print_json(cases: Cases, radii: Radii, names: list[Any], subsets: list[str], extra: dict[str, Any]) -> None:
@@ -392,9 +507,11 @@ def _print_json(cases: Cases, radii: Radii, names: list[Any], subsets: list[str]
     typer.echo(json.dumps(answer | extra, indent=1))
 
 
-def _headline(kind: type[Robustness]) -> str:
-    return (kind.__doc__ or "").strip().splitlines()[0]
+def _headline(kind: type) -> str:
+    first = (kind.__doc__ or "").strip().splitlines()[0]
+    return f"{first} Gives {kind.bound} bounds." if issubclass(kind, Robustness) else first
 
 
-def _settings(kind: type[Robustness]) -> str:
-    return ", ".join(f"{field.name}={field.default}" for field in fields(kind))  # type: ignore[arg-type]
+def _settings(kind: Any) -> str:
+    made = kind()
+    return ", ".join(f"{field.name}={getattr(made, field.name)}" for field in fields(made))

@@ -1,5 +1,5 @@
-"""Pictures of what was found."""
+"""Reports: pictures of what was found."""
 
-from holdfast.report.pictures import draw_changes
+from holdfast.report.pictures import draw_changes, draw_curves, draw_explanations
 
-__all__ = ["draw_changes"]
+__all__ = ["draw_changes", "draw_curves", "draw_explanations"]

@@ -1,8 +1,8 @@
-"""Pictures: an input, the smallest change inside a subset that turns its class, and what it turns into."""
+"""Pictures: inputs, the features an explanation calls relevant, the smallest changes that turn a class, and curves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.robustness import Radii
 
-_RAISED, _LOWERED, _HELD = "#c2410c", "#1d4ed8", "#e5e7eb"
+_RAISED, _LOWERED, _HELD, _UNMOVED = "#c2410c", "#1d4ed8", "#e5e7eb", "#ca8a04"
+_LINES = ("#c2410c", "#1d4ed8", "#6b7280", "#15803d", "#7e22ce", "#b45309")
 
 
 def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[str], path: Path) -> None:
@@ -24,32 +26,103 @@ def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[s
 
     Orange marks what the change raised, blue what it lowered, grey what was held.
     """
+    k = radii.radius.shape[1]
+    figure, grid = _grid(cases, ["input", *titles])
+    for case in range(len(cases)):
+        for column in range(k):
+            free = _spread(cases, case, subsets[case, column])
+            _show_change(grid[case, column + 1], cases.x[case], radii, case, column, free)
+    _finish(figure, len(cases), "orange: raised by the smallest change   blue: lowered   grey: held", path)
+
+
+def draw_explanations(
+    cases: Cases, explanations: Mapping[str, tuple[Tensor, Radii]], path: Path, *, changes: bool = False
+) -> None:
+    """One row a case: the input, then for each explanation the features it calls relevant.
+
+    An explanation is ``(relevant [B, d], radii)`` with the radii of two subsets: only these move, these are held. Blue
+    features are pertinent positives, which the smallest change inside them turns down; orange ones pertinent
+    negatives, which it turns up. ``changes`` also shows the input after each of the two changes.
+    """
+    each = ["{}", "only these move", "these are held"] if changes else ["{}"]
+    figure, grid = _grid(cases, ["input", *(title.format(name) for name in explanations for title in each)])
+    for column, (relevant, radii) in enumerate(explanations.values()):
+        for case in range(len(cases)):
+            axes = grid[case, 1 + column * len(each) :]
+            marked = _spread(cases, case, relevant[case])
+            change = radii.witness[case, 0] - cases.x[case]
+            worth = f"only {_length(radii, case, 0)}   held {_length(radii, case, 1)}"
+            _show(axes[0], _mark(_grey(cases.x[case]), change, marked), worth)
+            if changes:
+                _show_change(axes[1], cases.x[case], radii, case, 0, marked)
+                _show_change(axes[2], cases.x[case], radii, case, 1, ~marked)
+    text = "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: stay put"
+    _finish(figure, len(cases), text, path)
+
+
+def draw_curves(panels: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
+    """One panel a criterion: the mean of each explainer's curve over the cases, with its standard error."""
+    figure = Figure(figsize=(4.6 * len(panels), 3.6), facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+        for colour, (name, curve) in zip(_LINES * 9, curves.items(), strict=False):
+            values, percent = curve.capped().double().cpu(), 100 * curve.sizes.double().cpu()
+            mean = values.mean(0)
+            spread = values.std(0, correction=0) / max(1, len(values) - 1) ** 0.5
+            axis.plot(percent, mean, color=colour, marker="o", markersize=3, linewidth=1.6, label=name)
+            axis.fill_between(percent, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+        axis.set_title(title, fontsize=9.5, fontweight="bold")
+        axis.set_xlabel("features called relevant, %", fontsize=9)
+        axis.set_ylabel("radius", fontsize=9)
+        axis.set_ylim(bottom=0)
+        axis.tick_params(labelsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(fontsize=8, frameon=False)
+    _save(figure, path)
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _grid(cases: Cases, titles: Sequence[str]) -> tuple[Figure, Any]:
+    """A row of panels a case under column titles, the inputs already shown."""
     if cases.x.ndim != 4 or cases.x.shape[1] not in (1, 3):
         raise HoldfastError(f"pictures need images [B, 1 or 3, H, W], got {tuple(cases.x.shape)}.")
-    b, k = radii.radius.shape
-    figure = Figure(figsize=(1.75 * (k + 1), 2.05 * b + 0.5), facecolor="white")
+    figure = Figure(figsize=(1.75 * len(titles), 2.05 * len(cases) + 0.5), facecolor="white")
     FigureCanvasAgg(figure)
-    grid: Any = figure.subplots(b, k + 1, squeeze=False)
-    for case in range(b):
-        _show(grid[case, 0], _grey(cases.x[case]), f"{int(cases.label[case])}")
-        for column in range(k):
-            free = cases.features.expand(subsets[case, [column]], torch.tensor([case], device=subsets.device))[0]
-            _show_change(grid[case, column + 1], cases.x[case], radii, case, column, free)
-    for column, title in enumerate(["input", *titles]):
+    grid: Any = figure.subplots(len(cases), len(titles), squeeze=False)
+    for column, title in enumerate(titles):
         grid[0, column].annotate(
             title, (0.5, 1.22), xycoords="axes fraction", ha="center", fontsize=8.5, fontweight="bold"
         )
-    figure.text(
-        0.5, 0.012, "orange: raised by the smallest change   blue: lowered   grey: held", ha="center", fontsize=8
-    )
-    figure.subplots_adjust(
-        left=0.02, right=0.98, top=1 - 0.62 / (2.05 * b + 0.5), bottom=0.05, hspace=0.28, wspace=0.08
-    )
+    for case in range(len(cases)):
+        _show(grid[case, 0], _grey(cases.x[case]), f"{int(cases.label[case])}")
+    return figure, grid
+
+
+def _finish(figure: Figure, rows: int, legend: str, path: Path) -> None:
+    height = 2.05 * rows + 0.5
+    figure.text(0.5, 0.1 / height, legend, ha="center", fontsize=8)
+    figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=0.36 / height, hspace=0.28, wspace=0.08)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=130)
     except (OSError, ValueError) as error:
         raise HoldfastError(f"cannot write the picture {path}: {error}.") from error
+
+
+def _spread(cases: Cases, case: int, features: Tensor) -> Tensor:
+    """The coordinates of some features of a case: ``[d]`` -> ``[*shape]``, broadcastable."""
+    return cases.features.expand(features[None], torch.tensor([case], device=features.device))[0]
+
+
+def _length(radii: Radii, case: int, column: int) -> str:
+    return "none" if bool(radii.censored[case, column]) else f"{float(radii.radius[case, column]):.2f}"
 
 
 def _show_change(axis: Any, x: Tensor, radii: Radii, case: int, column: int, free: Tensor) -> None:
@@ -83,6 +156,14 @@ def _blend(base: np.ndarray[Any, Any], change: Tensor, free: Tensor) -> np.ndarr
     held = ~free.expand(change.shape).any(0).cpu().numpy()[..., None]
     veiled = np.where(held, 0.72 * base + 0.28 * _rgb(_HELD), base)
     return np.asarray(veiled * (1 - strength) + colour * strength)
+
+
+def _mark(base: np.ndarray[Any, Any], change: Tensor, marked: Tensor) -> np.ndarray[Any, Any]:
+    """The picture, faded, with the marked features coloured by the way the change moves them."""
+    total = change.detach().float().cpu().sum(0).numpy()[..., None]
+    colour = np.where(total > 0, _rgb(_RAISED), np.where(total < 0, _rgb(_LOWERED), _rgb(_UNMOVED)))
+    shown = marked.expand(change.shape).any(0).cpu().numpy()[..., None]
+    return np.asarray(np.where(shown, 0.25 * base + 0.75 * colour, 0.65 * base + 0.1))
 
 
 def _rgb(colour: str) -> np.ndarray[Any, Any]:
