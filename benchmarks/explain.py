@@ -10,6 +10,7 @@ Settings were chosen on digits 0-123; the tables are of digits 200 on.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import time
@@ -18,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import holdfast as hf
@@ -42,6 +44,9 @@ def main() -> None:
     parser.add_argument("--objective", nargs="+", choices=["rest", "relevant"], default=["rest", "relevant"])
     parser.add_argument("--skip", nargs="*", default=[], help="explainers to leave out, by their first word")
     parser.add_argument("--judge", choices=["quick", "default", "thorough"], default="default")
+    parser.add_argument(
+        "--keep", type=Path, help="folder that keeps rankings, so that a run cut short goes on from them"
+    )
     parser.add_argument("--json", type=Path, help="also write the tables here")
     options = parser.parse_args()
     print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
@@ -86,10 +91,8 @@ def quality(options: argparse.Namespace) -> None:
         }
         rankings, cost = {}, {}
         for name, explainer in wanted.items():
-            before, started = cases.model.queries, time.perf_counter()
-            rankings[name] = explainer(cases)
-            wait(cases.x.is_cuda)
-            cost[name] = (cases.model.queries - before).gradient / len(cases)
+            started = time.perf_counter()
+            rankings[name], cost[name] = ranked(cases, explainer, options)
             print(f"  {title}: {name} took {time.perf_counter() - started:.1f} s", flush=True)
         started = time.perf_counter()
         areas, censored = judged(cases, rankings, kind(judge))
@@ -105,6 +108,24 @@ def quality(options: argparse.Namespace) -> None:
             row |= {"default / this": f"{ratio:.3f}", "95 % interval": "" if same else f"{low:.3f} to {high:.3f}"}
             table.append(row | {"paired t": "" if same else f"{t:.1f}", "p": "" if same else f"{p:.1g}"})
         show(f"AUC Robustness-{title}, {len(cases)} digits from {options.first}, {judge}", table)
+
+
+def ranked(cases: hf.Cases, explainer: hf.Explainer, options: argparse.Namespace) -> tuple[hf.Ranking, float]:
+    """A ranking and its gradient rows a digit, made or taken from those kept."""
+    made = f"{hf.__version__} {explainer!r} {options.first} {options.digits}"
+    path = options.keep and options.keep / f"{hashlib.sha256(made.encode()).hexdigest()[:16]}.safetensors"
+    if path and path.exists():
+        kept = {name: value.to(cases.x.device) for name, value in load_file(path).items()}
+        return hf.Ranking(kept["order"], kept["scores"], kept["count"], repr(explainer)), float(kept["cost"])
+    before = cases.model.queries
+    ranking = explainer(cases)
+    wait(cases.x.is_cuda)
+    cost = (cases.model.queries - before).gradient / len(cases)
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {"order": ranking.order, "scores": ranking.scores, "count": ranking.count, "cost": torch.tensor(cost)}
+        save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, path)
+    return ranking, cost
 
 
 def judged(
