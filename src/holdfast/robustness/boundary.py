@@ -18,7 +18,7 @@ from holdfast.robustness.rows import Rows, box, margin
 from holdfast.robustness.steps import clip, nearest, norm, reach
 
 _PACE = 0.5  # share of the way to the linearised boundary that a step goes: whole steps swing about its kinks
-_PUSH = 1.02  # how far past the boundary a step aims, so that a curved one is crossed and not only approached
+_PUSH = 1.1  # how far past the boundary a step aims, so that a curved one is crossed and not only approached
 _TANGENT = 0.9  # where the cost of losing a share of the boundary's slope goes on along its tangent
 
 
