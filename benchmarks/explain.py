@@ -101,7 +101,7 @@ def quality(options: argparse.Namespace) -> None:
         for name, area in areas.items():
             low, high = bootstrap(areas[ANCHOR], area)
             t, p = paired_t(areas[ANCHOR] - area)
-            row: dict[str, object] = {"explainer": name, "AUC": float(area.mean())}
+            row: dict[str, object] = {"explainer": name, "AUC": float(area.mean()), "median": float(area.median())}
             row |= {"gradient rows a digit": round(cost[name]), "censored": censored[name]}
             ratio = float(areas[ANCHOR].mean() / area.mean())
             same = name == ANCHOR
@@ -112,7 +112,7 @@ def quality(options: argparse.Namespace) -> None:
 
 def ranked(cases: hf.Cases, explainer: hf.Explainer, options: argparse.Namespace) -> tuple[hf.Ranking, float]:
     """A ranking and its gradient rows a digit, made or taken from those kept."""
-    made = f"{hf.__version__} {explainer!r} {options.first} {options.digits}"
+    made = f"{_sources()} {cases.x.device} {explainer!r} {options.first} {options.digits}"
     path = options.keep and options.keep / f"{hashlib.sha256(made.encode()).hexdigest()[:16]}.safetensors"
     if path and path.exists():
         kept = {name: value.to(cases.x.device) for name, value in load_file(path).items()}
@@ -126,6 +126,12 @@ def ranked(cases: hf.Cases, explainer: hf.Explainer, options: argparse.Namespace
         tensors = {"order": ranking.order, "scores": ranking.scores, "count": ranking.count, "cost": torch.tensor(cost)}
         save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, path)
     return ranking, cost
+
+
+def _sources() -> str:
+    """A hash of the package: a ranking made by other code is another ranking."""
+    files = sorted(Path(hf.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def judged(

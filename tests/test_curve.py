@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import holdfast as hf
+from holdfast.criteria import Criterion
 from toys import small_net
 
 
@@ -56,3 +59,25 @@ def test_bad_input_is_refused() -> None:
         hf.trace(cases[:2], ranking, hf.PerturbRest())
     with pytest.raises(hf.HoldfastError, match="at least two sizes"):
         hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=10)), (0.5,)).auc()
+
+
+@dataclass(frozen=True)
+class Size(Criterion):
+    """A criterion that is never censored and has no ceiling."""
+
+    higher_is_better: ClassVar[bool] = False
+
+    def __call__(self, cases: hf.Cases, relevant: Any, *, progress: object = None) -> Tensor:
+        return cases.subsets(relevant).sum(2).to(cases.x)
+
+
+def test_any_criterion_can_be_traced() -> None:
+    cases, ranking = _asked()
+    assert hf.trace(cases, ranking, Size(), (0.25, 0.75)).auc().tolist() == [50 * 6] * 4
+
+
+def test_a_point_at_which_nothing_can_move_has_no_value() -> None:
+    cases, ranking = _asked()
+    curve = hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=10)), (0.25, 1.0))
+    with pytest.raises(hf.HoldfastError, match="no feature is left to move"):
+        curve.auc()

@@ -22,6 +22,7 @@ def test_order_falls_with_the_scores_and_ties_keep_their_place() -> None:
 def test_top_takes_shares_and_numbers() -> None:
     ranking = hf.Ranking.by_score(_cases(), torch.arange(12.0).expand(3, -1).double())
     top = ranking.top([0.25, 5, 1.0])
+    assert torch.equal(ranking.top(torch.tensor([0.25, 1.0])), top[:, [0, 2]])
     assert top.shape == (3, 3, 12)
     assert top.sum(2)[0].tolist() == [3, 5, 12]
     assert top[0, 0].nonzero()[:, 0].tolist() == [9, 10, 11]
@@ -37,6 +38,9 @@ def test_padding_comes_last_and_shares_count_real_features() -> None:
     assert ranking.order[1, :2].tolist() == [1, 0]
     assert ranking.top([0.5]).sum(2).tolist() == [[5], [1]]
     assert ranking.top([8]).sum(2).tolist() == [[8], [2]]
+    huge = hf.Ranking.by_score(cases, torch.full((2, 10), -1e20).double())
+    assert huge.order[1, :2].tolist() == [0, 1]
+    assert bool(torch.isfinite(huge.scores).all())
 
 
 @pytest.mark.parametrize("size", [0.0, 1.5, -0.1, 0, 13, float("nan"), True, "20%"])
@@ -44,6 +48,11 @@ def test_impossible_sizes_are_refused(size: float) -> None:
     ranking = hf.Ranking.by_score(_cases(), torch.rand(3, 12).double())
     with pytest.raises(hf.HoldfastError):
         ranking.top([size])
+
+
+def test_an_order_names_every_feature_once() -> None:
+    with pytest.raises(hf.HoldfastError, match="each of the 3 features"):
+        hf.Ranking(torch.tensor([[0, 1, 1]]), torch.zeros(1, 3), torch.tensor([3]))
 
 
 def test_bad_scores_are_refused() -> None:

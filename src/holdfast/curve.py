@@ -37,6 +37,10 @@ class Curve:
 
     def capped(self) -> Tensor:
         """Values with the largest move that the box allows in place of censored ones."""
+        if bool((self.censored & (self.ceiling == 0)).any()):
+            raise HoldfastError(
+                "at some sizes no feature is left to move: such a point has no value, ask for smaller ones."
+            )
         values = torch.where(self.censored, self.ceiling, self.values)
         if not bool(torch.isfinite(values).all()):
             raise HoldfastError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,8 @@ class Ranking:
     """The features of each case, most relevant first: ``order [B, d]``, with ``scores [B, d]`` that fall along it.
 
     ``scores`` are indexed by feature and rank exactly as ``order`` does. ``count [B]`` is the number of features the
-    case has; what is past it is padding that moves nothing, and comes last. ``doubt [B]`` is the share of the features
-    whose place on their side of a cut is not settled: their score is within a standard error of it.
+    case has; what is past it is padding that moves nothing, and comes last. ``doubt [B]``, where errors are known, is
+    the share of the features whose place ahead of a cut is not settled: a standard error less and they would miss it.
     """
 
     order: Tensor
@@ -34,6 +35,9 @@ class Ranking:
             raise HoldfastError(
                 f"order and scores must both be [B, d], got {tuple(self.order.shape)} and {tuple(self.scores.shape)}."
             )
+        every = torch.arange(self.order.shape[1], device=self.order.device)
+        if not bool((self.order.sort(1).values == every).all()):
+            raise HoldfastError(f"order must name each of the {len(every)} features of a case once.")
 
     def __len__(self) -> int:
         return len(self.order)
@@ -47,14 +51,14 @@ class Ranking:
         if not bool(torch.isfinite(scores).all()):
             raise HoldfastError("scores hold NaN or infinity: they give no order.")
         present = features_of(cases)
-        last = scores.amin(1, keepdim=True) - 1
-        scores = torch.where(present, scores, last)
-        order = scores.argsort(dim=1, descending=True, stable=True)
+        order = scores.masked_fill(~present, -math.inf).argsort(dim=1, descending=True, stable=True)
+        scores = torch.where(present, scores, scores.masked_fill(~present, math.inf).amin(1, keepdim=True))
         return cls(order, scores, present.sum(1), method)
 
     def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
         """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features."""
         position = self.order.argsort(1)[:, None]
+        sizes = sizes.tolist() if isinstance(sizes, Tensor) else sizes
         wanted = [size_of(size, self.count)[:, None] for size in sizes]
         if not wanted:
             raise HoldfastError("name at least one size.")

@@ -69,6 +69,7 @@ def test_regression_tends_to_the_banzhaf_value_of_any_game(paired: bool) -> None
     game = Game(linear=False)
     exact = banzhaf(lambda every: game(cases, every[None])[0], D)
     found = _estimate(hf.Regression(paired=paired), game, 4096, cases, open_)
+    assert found.error is not None
     assert torch.allclose(found.values[0], exact, atol=0.1)
     within = (found.values[0] - exact).abs() <= 4 * found.error[0]
     assert bool(within.all()), "the standard error is honest"
@@ -88,9 +89,10 @@ def test_brute_force_agrees_with_shapiq() -> None:
 
 
 @pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
-@pytest.mark.parametrize("p", [2.0, math.inf])
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+@pytest.mark.parametrize("relative", [True, False])
 def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
-    kind: type[hf.PerturbRest] | type[hf.PerturbRelevant], p: float
+    kind: type[hf.PerturbRest] | type[hf.PerturbRelevant], p: float, relative: bool
 ) -> None:
     """Two coordinates beside the players keep every coalition able to change the decision."""
     torch.manual_seed(0)
@@ -102,29 +104,67 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
 
     def game(every: Tensor) -> Tensor:
         relevant = torch.cat([every, chosen[:, D:].expand(len(every), -1)], 1)
-        return objective(cases, relevant[None])[0]
+        values = objective(cases, relevant[None])[0]
+        return values.log() if relative else values
 
     exact = banzhaf(game, D)
-    found = hf.BoundaryNormals(steps=2, classes=1, relative=False)(
+    found = hf.BoundaryNormals(steps=2, classes=1, relative=relative)(
         Draw(objective, cases, chosen, open_, 2000, 0.5, seed=0)
     )
+    assert found.error is not None
     error = (found.values[0, :D] - exact).abs()
     assert bool((error <= 0.02 * exact.abs().max() + 4 * found.error[0, :D]).all())
 
 
-def test_greedy_as_finds_the_features_that_matter() -> None:
+@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
+def test_greedy_as_finds_the_features_that_matter(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
     net = nn.Linear(D, 2, bias=False).double().eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[0.0, 3, 0.1, 0, -2, 0.2, 0, 1], [0.0] * D]))
-    cases = hf.Classifier(net, (-9, 9)).ask(torch.rand(1, D, generator=torch.Generator().manual_seed(0)).double())
-    for objective in (hf.PerturbRest(), hf.PerturbRelevant()):
-        for explainer in (
-            hf.GreedyAS(objective, budget=3, step=1),
-            hf.OneStepBanzhaf(objective, samples=64),
-            hf.GreedyAS(objective, budget=3, step=1, samples=200, inclusion=0.5, estimator=hf.Regression())
-            if objective.higher_is_better
-            else hf.GreedyAS(objective, budget=3, step=1),
-        ):
-            assert set(explainer(cases).order[0, :3].tolist()) == {1, 4, 7}, explainer
+    x = torch.rand(1, D, generator=torch.Generator().manual_seed(0)).double()
+    cases = hf.Classifier(net, (-9, 9)).ask(x)
+    for explainer in (
+        hf.GreedyAS(kind(), budget=3, step=1),
+        hf.OneStepBanzhaf(kind(), samples=64),
+        hf.OneStepBanzhaf(kind(hf.MinNorm(steps=10)), samples=400, inclusion=0.5, estimator=hf.Regression()),
+    ):
+        assert set(explainer(cases).order[0, :3].tolist()) == {1, 4, 7}, explainer
+
+
+def test_a_target_changes_what_matters() -> None:
+    """Class 1 is reached through the first half of the inputs, class 2 through the second."""
+    net = nn.Linear(D, 3).double().eval().requires_grad_(False)
+    net.weight.zero_()
+    net.weight[1, : D // 2], net.weight[2, D // 2 :] = 1.0, 0.9
+    net.bias.copy_(torch.tensor([4.0, 0.0, 0.0]))
+    model = hf.Classifier(net, (0, 3))
+    x = torch.full((2, D), 0.3).double()
+    aimed = hf.GreedyAS(budget=0.5, step=1)(model.ask(x, target=[1, 2]))
+    assert set(aimed.order[0, : D // 2].tolist()) == set(range(D // 2))
+    assert set(aimed.order[1, : D // 2].tolist()) == set(range(D // 2, D))
+
+
+def test_subsets_that_do_not_tell_features_apart_leave_them_in_doubt() -> None:
+    cases, open_ = _cases(1), torch.ones(1, D, dtype=torch.bool)
+    draw = Draw(Game(), cases, torch.zeros_like(open_), open_, 12, 0.02, seed=1)
+    found = hf.Regression(paired=False)(draw)
+    assert found.error is not None
+    assert bool(torch.isinf(found.error).all())
+    assert bool(torch.isfinite(found.values).all())
+
+
+def test_doubt_is_told_only_where_errors_are_known() -> None:
+    cases = _cases()
+    for explainer in (hf.OneStepBanzhaf(), hf.GreedyAS(samples=1), hf.Greedy(hf.PerturbRest(hf.MinNorm(steps=10)))):
+        assert explainer(cases).doubt is None, explainer
+
+
+def test_a_decision_that_is_another_one_already_is_said_so() -> None:
+    cases = _cases(1)
+    other = cases.model.ask(cases.x, label=(cases.label + 1) % 4)
+    ranking = hf.GreedyAS(samples=3)(other)
+    assert ranking.doubt is not None
+    assert ranking.doubt.tolist() == [1]
+    assert "worth more than another" in ranking.notes[0]
 
 
 def test_greedy_takes_the_best_single_feature_each_time() -> None:
@@ -188,6 +228,13 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
         lambda: hf.BoundaryNormals(classes=0),
         lambda: hf.BoundaryNormals(soft=-1),
         lambda: hf.OneStepBanzhaf(samples=0),
+        lambda: hf.GreedyAS(samples=2.5),  # type: ignore[arg-type]  # on purpose, as all below
+        lambda: hf.GreedyAS(hf.MinNorm()),  # type: ignore[arg-type]
+        lambda: hf.Greedy(hf.MinNorm()),  # type: ignore[arg-type]
+        lambda: hf.GreedyAS(estimator=hf.BoundaryNormals),  # type: ignore[arg-type]
+        lambda: hf.GreedyAS(seed=None),  # type: ignore[arg-type]
+        lambda: hf.BoundaryNormals(steps=1.5),  # type: ignore[arg-type]
+        lambda: hf.Regression(censored="zero"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:
@@ -198,8 +245,12 @@ def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:
 def test_a_regression_says_how_many_samples_it_needs() -> None:
     before = _cases()
     spent = before.model.queries
-    with pytest.raises(hf.HoldfastError, match="needs at least 9 samples, got 5"):
-        hf.GreedyAS(samples=5, estimator=hf.Regression())(before)
+    with pytest.raises(hf.HoldfastError, match="needs at least 16 samples, got 15"):
+        hf.GreedyAS(samples=15, estimator=hf.Regression())(before)
+    with pytest.raises(hf.HoldfastError, match="needs at least 9 samples, got 8"):
+        hf.GreedyAS(samples=8, estimator=hf.Regression(paired=False))(before)
+    with pytest.raises(hf.HoldfastError, match="subsets that differ"):
+        hf.GreedyAS(samples=50, inclusion=0.0, estimator=hf.Regression())(before)
     assert before.model.queries == spent, "nothing ran"
 
 

@@ -53,7 +53,7 @@ def test_the_nearest_of_several_classes_gives_the_radius(p: float) -> None:
     assert torch.allclose(found.radius, hf.Linear(p)(cases, moving).radius)
 
 
-@pytest.mark.parametrize("p", [2.0, math.inf])
+@pytest.mark.parametrize("p", NORMS)
 def test_groups_are_worth_their_coordinates_together(p: float) -> None:
     cases, _ = _asked(p, 2)
     cases = cases.model.ask(cases.x, features=hf.Features.columns([[0, 1], [2, 3, 4], 5, 6, [7, 8], 9]))
@@ -81,7 +81,6 @@ def test_a_coordinate_that_cannot_go_down_its_slope_is_worth_nothing(p: float) -
     net = nn.Linear(3, 2, bias=False).double().eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]))
     cases = hf.Classifier(net, bounds=(0, 1)).ask(torch.tensor([[0.0, 0.3, 0.6]]).double(), label=0)
-    cases = hf.Cases(cases.model, cases.x, cases.label, cases.target, cases.features)
     found = normals(cases, torch.ones(1, 1, 3, dtype=torch.bool), p, steps=2, classes=1)
     assert float(found.worth[0, 0, 0]) == 0
     assert bool((found.worth[0, 0, 1:] > 0).all())
@@ -116,3 +115,15 @@ def test_a_targeted_question_heads_for_its_target() -> None:
     aimed = cases.model.ask(cases.x, target=1 - cases.label)
     a, b = (normals(c, moving, 2, steps=2, classes=3) for c in (cases, aimed))
     assert torch.allclose(a.worth, b.worth)
+
+
+def test_a_class_out_of_reach_never_hides_one_within() -> None:
+    """Class 1 needs the first input, class 2 the others; where the first is held only class 2 is left."""
+    net = nn.Linear(4, 3, bias=False).double().eval().requires_grad_(False)
+    net.weight.copy_(torch.tensor([[1.0, 0.2, 0.1, 0.05], [-9.0, 0.2, 0.1, 0.05], [1.0, -0.2, -0.1, -0.05]]))
+    cases = hf.Classifier(net).ask(torch.full((1, 4), 0.5).double(), label=0)
+    moving = torch.tensor([[[False, True, True, True], [True, True, True, True], [False, False, True, True]]])
+    for soft in (0.0, 0.05):
+        found = normals(cases, moving, 2, steps=2, classes=2, soft=soft)
+        assert torch.allclose(found.radius, hf.Linear()(cases, moving).radius)
+        assert float(found.worth[0, 0, 1]) > 0

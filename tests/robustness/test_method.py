@@ -264,3 +264,11 @@ def test_the_judge_tells_how_much_its_first_search_missed() -> None:
     assert bool((judged.gap >= 1).all())
     assert float(judged.gap.max()) > 1.0001
     assert "looser" in judged.notes[0]
+
+
+def test_the_gap_of_a_decision_that_has_changed_already_is_one() -> None:
+    cases = hf.Classifier(small_net()).ask(torch.rand(2, 12))
+    other = cases.model.ask(cases.x, label=(cases.label + 1) % 4)
+    judged = hf.Judge(steps=10)(other, torch.ones(2, 1, 12, dtype=torch.bool))
+    assert judged.gap is not None
+    assert judged.gap.tolist() == [[1], [1]]

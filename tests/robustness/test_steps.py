@@ -119,3 +119,17 @@ def test_what_cannot_be_reached_goes_as_far_as_it_can(p: float) -> None:
     low, high = torch.tensor([[-0.5, -1.0, -1.0]]).double(), torch.tensor([[1.0, 0.25, 1.0]]).double()
     delta = nearest(slope, torch.tensor([99.0]).double(), low, high, p)
     assert delta.tolist() == [[-0.5, 0.25, 0.0]]
+
+
+def test_what_a_gpu_leaves_out_is_small_and_exact_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cap on kinks, tried on a CPU: moves fall short, never past, and ``exact`` does without."""
+    generator = torch.Generator().manual_seed(0)
+    slope = torch.randn(60, 200, generator=generator).double()
+    low, high = -torch.rand(60, 200, generator=generator).double(), torch.rand(60, 200, generator=generator).double()
+    most = (slope.abs() * torch.where(slope > 0, -low, high)).sum(1)
+    whole = nearest(slope, 0.97 * most, low, high, 2)
+    monkeypatch.setattr(Tensor, "is_cuda", True)
+    blind, exact = (nearest(slope, 0.97 * most, low, high, 2, exact=asked) for asked in (False, True))
+    assert torch.equal(exact, whole)
+    assert bool((norm(blind, 2) <= norm(whole, 2) * (1 + 1e-12)).all())
+    assert float((norm(blind, 2) / norm(whole, 2)).min()) > 0.9

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
@@ -37,8 +39,8 @@ class Criterion(ABC):
         """The value of every subset; ``inf`` where it is censored."""
 
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
-        """The largest value possible for each subset, ``[B, K]``: what a censored one is at most."""
-        raise HoldfastError(f"{type(self).__name__} has no censored values.")
+        """The largest possible value of each subset, ``[B, K]``: what a censored one is at most, ``inf`` if unknown."""
+        return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)
 
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.chunks import chunked
 from holdfast.criteria.criterion import Criterion, Marginals
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
@@ -36,8 +37,13 @@ class _Robust(Criterion):
         """The largest move that the box allows inside the subset; ``inf`` without a box."""
         moving = self.moving(cases.subsets(relevant))
         b, k = moving.shape[:2]
-        rows = Rows.of(cases, moving, slice(0, b * k))
-        return norm(torch.maximum(-rows.low, rows.high), self.robustness.p).view(b, k)
+
+        def work(piece: slice) -> Tensor:
+            rows = Rows.of(cases, moving, piece)
+            return norm(torch.maximum(-rows.low, rows.high), self.robustness.p)
+
+        parts = [part for _, part in chunked(work, b * k, cases.model.chunk(cases.x))]
+        return torch.cat(parts).view(b, k)
 
     @final
     def marginals(

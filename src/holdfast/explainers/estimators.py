@@ -6,6 +6,7 @@ eq. 6 is the least-squares fit of the first.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.criteria import Criterion
+from holdfast.criteria import Criterion, Marginals
 from holdfast.errors import HoldfastError
 
 
@@ -49,10 +50,10 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Banzhaf values ``[B, d]`` in the objective's own sign, their standard errors, and the state for next time."""
+    """Banzhaf values ``[B, d]`` in the objective's own sign, their standard errors if known, and a state."""
 
     values: Tensor
-    error: Tensor
+    error: Tensor | None
     turned: Tensor
     state: Any = None
 
@@ -64,7 +65,7 @@ class Estimator(ABC):
     def __call__(self, draw: Draw) -> Estimate:
         """Value every open feature."""
 
-    def check(self, samples: int, features: int) -> None:  # noqa: B027  # most estimators have nothing to refuse
+    def check(self, samples: int, inclusion: float, features: int) -> None:  # noqa: B027  # most refuse nothing
         """Refuse settings that cannot give an answer, before anything runs."""
 
 
@@ -83,17 +84,25 @@ class BoundaryNormals(Estimator):
     relative: bool = True
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.classes < 1 or not self.soft >= 0:
-            raise HoldfastError(f"BoundaryNormals needs steps >= 1, classes >= 1 and soft >= 0, got {self}.")
+        whole = isinstance(self.steps, int) and isinstance(self.classes, int)
+        if not whole or self.steps < 1 or self.classes < 1 or not self.soft >= 0:
+            raise HoldfastError(f"BoundaryNormals needs whole steps >= 1 and classes >= 1, and soft >= 0, got {self}.")
 
     def __call__(self, draw: Draw) -> Estimate:
+        subsets = draw.subsets()
         found = draw.objective.marginals(
-            draw.cases, draw.subsets(), steps=self.steps, classes=self.classes, soft=self.soft, state=draw.state
+            draw.cases, subsets, steps=self.steps, classes=self.classes, soft=self.soft, state=draw.state
         )
-        effects = found.effects / found.values[..., None] if self.relative else found.effects
-        mean = effects.mean(1)
-        spread = effects.std(1) if draw.samples > 1 else torch.zeros_like(mean)
-        return Estimate(mean, spread / draw.samples**0.5, found.turned, found.state)
+        effects = _in_logs(found, subsets) if self.relative else found.effects
+        error = effects.std(1) / draw.samples**0.5 if draw.samples > 1 else None
+        return Estimate(effects.mean(1), error, found.turned, found.state)
+
+
+def _in_logs(found: Marginals, subsets: Tensor) -> Tensor:
+    """``log v(S + i) - log v(S)`` from the effects on v: S is the subset itself, or without i where i has joined."""
+    share = found.effects / found.values[..., None]
+    most = 1 - 1e-6  # an effect as large as the value itself would be an infinite logarithm
+    return torch.where(subsets, -torch.log1p(-share.clamp_max(most)), torch.log1p(share.clamp_min(-most)))
 
 
 @dataclass(frozen=True)
@@ -108,8 +117,15 @@ class Regression(Estimator):
     paired: bool = True
     censored: Literal["ceiling", "norm of x"] = "ceiling"
 
-    def check(self, samples: int, features: int) -> None:
-        needed = features + int(self.intercept)
+    def __post_init__(self) -> None:
+        if self.censored not in ("ceiling", "norm of x"):
+            raise HoldfastError(f'censored must be "ceiling" or "norm of x", got {self.censored!r}.')
+
+    def check(self, samples: int, inclusion: float, features: int) -> None:
+        if inclusion == 0:
+            raise HoldfastError("a regression needs subsets that differ: inclusion must be over 0.")
+        # Of a pair, the second subset tells only the sum of both: half of them count.
+        needed = 2 * features if self.paired else features + int(self.intercept)
         if samples < needed:
             raise HoldfastError(
                 f"a regression on {features} features needs at least {needed} samples, got {samples}: raise samples, "
@@ -149,11 +165,13 @@ class Regression(Estimator):
             design = torch.cat([design, torch.ones_like(design[:, :1])], 1)
         m, n = design.shape
         gram = design.T @ design
-        factor, singular = torch.linalg.cholesky_ex(gram)
-        # A feature that joined always or never makes the equations singular; the least-norm answer then has it at 0.
-        inverse = torch.linalg.pinv(gram, hermitian=True) if bool(singular) else torch.cholesky_inverse(factor)
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        pivots = factor.diagonal()
+        settled = not bool(failed) and bool(pivots.min() > 1e-6 * pivots.max())
+        # Where subsets do not tell features apart, the least-norm answer stands, with no limit to its error.
+        inverse = torch.cholesky_inverse(factor) if settled else torch.linalg.pinv(gram, hermitian=True, rtol=1e-10)
         weights = inverse @ (design.T @ values.double())
         noise = (values.double() - design @ weights).square().sum() / max(m - n, 1)
-        error = (inverse.diagonal().clamp_min(0) * noise).sqrt()
+        error = (inverse.diagonal().clamp_min(0) * noise).sqrt() if settled else torch.full_like(weights, math.inf)
         count = joined.shape[1]
         return weights[:count].to(values), error[:count].to(values)

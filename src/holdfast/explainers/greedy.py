@@ -43,10 +43,13 @@ class GreedyAS(Explainer):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples < 1 or not 0 <= self.inclusion < 1:
+        if not isinstance(self.samples, int) or self.samples < 1 or not 0 <= self.inclusion < 1:
             raise HoldfastError(
-                f"samples must be >= 1 and inclusion in [0, 1), got {self.samples} and {self.inclusion}."
+                f"samples must be a number >= 1 and inclusion in [0, 1), got {self.samples} and {self.inclusion}."
             )
+        _check_objective(self.objective)
+        if not isinstance(self.estimator, Estimator) or not isinstance(self.seed, int):
+            raise HoldfastError(f"expected an estimator and a whole seed, got {self.estimator!r} and {self.seed!r}.")
         for name, size in (("budget", self.budget), ("step", self.step)):
             check_size(size, name)
 
@@ -91,7 +94,7 @@ class GreedyAS(Explainer):
             state = estimate.state
             return estimate
 
-        self.estimator.check(self.samples, int(features_of(cases).sum(1).max()))
+        self.estimator.check(self.samples, self.inclusion, int(features_of(cases).sum(1).max()))
         return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
 
 
@@ -127,24 +130,25 @@ class Greedy(Explainer):
     step: float | int = 0.05
 
     def __post_init__(self) -> None:
+        _check_objective(self.objective)
         for name, size in (("budget", self.budget), ("step", self.step)):
             check_size(size, name)
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
-            width = chosen.shape[1]
-            values = cases.x.new_empty(chosen.shape)
-            for block in torch.arange(width, device=chosen.device).split(_BLOCK):
-                tried = chosen[:, None] | torch.nn.functional.one_hot(block, width).bool()
-                values[:, block] = self.objective(cases, tried)
+            values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
+            candidates = (~open_).long().argsort(dim=1, stable=True)[:, : int(open_.sum(1).max())]
+            for block in candidates.split(_BLOCK, 1):
+                tried = chosen[:, None] | torch.nn.functional.one_hot(block, chosen.shape[1]).bool()
+                values.scatter_(1, block, self.objective(cases, tried))
             found = torch.isfinite(values)
-            if not bool(found.all()):
+            if not bool((found | ~open_).all()):
                 # Censored ones come past all others, among themselves in the order of their linearised effect.
                 effect = BoundaryNormals()(Draw(self.objective, cases, chosen, open_, 1, 0.0, seed=0)).values
                 effect = effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
                 worst = values.masked_fill(~found, 0).amax(1, keepdim=True)
                 values = torch.where(found, values, 2 * worst + 1 + effect)
-            return Estimate(values, torch.zeros_like(values), found.any(1))
+            return Estimate(values, None, (found & open_).any(1))
 
         return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
 
@@ -168,7 +172,7 @@ def _choose(
     goal, joins = size_of(budget, count, "budget"), size_of(step, count, "step")
     chosen, taken = torch.zeros_like(present), torch.zeros_like(count)
     place = torch.zeros_like(present, dtype=torch.long)
-    doubtful = torch.zeros_like(count)
+    doubtful, cuts, alike = torch.zeros_like(count), 0, torch.zeros_like(count, dtype=torch.bool)
     turned = torch.zeros_like(count, dtype=torch.bool)
     total, turn = int(goal.sum()), 0
     while int(taken.sum()) < total:
@@ -181,7 +185,10 @@ def _choose(
         rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
         new = rank < torch.minimum(joins, goal - taken)[:, None]
         rest_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
-        doubtful += (new & (score - estimate.error < rest_best)).sum(1)
+        if turn == 0:
+            alike = score.amax(1) == score.masked_fill(~open_, math.inf).amin(1)
+        if estimate.error is not None and bool(torch.isfinite(rest_best).any()):
+            doubtful, cuts = doubtful + (new & (score - estimate.error <= rest_best)).sum(1), cuts + 1
         place = torch.where(new, taken[:, None] + rank, place)
         chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
         if progress is not None:
@@ -194,8 +201,8 @@ def _choose(
         (1 - place / place.shape[1]).to(cases.x.dtype),
         count,
         repr(explainer),
-        torch.where(dead, 1, doubtful / taken),
-        _notes(dead),
+        torch.where(dead | alike, 1, doubtful / taken) if cuts else None,
+        _notes(dead, alike & (count > 1)),
     )
 
 
@@ -214,8 +221,15 @@ def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
     return dead
 
 
-def _notes(dead: Tensor) -> tuple[str, ...]:
-    if not bool(dead.any()):
-        return ()
-    which = ", ".join(str(case) for case in dead.nonzero()[:, 0].tolist())
-    return (f"no change of the decision was ever found for case {which}: the order there means nothing.",)
+def _notes(dead: Tensor, alike: Tensor) -> tuple[str, ...]:
+    told = {
+        "no change of the decision was ever found": dead,
+        "no feature was worth more than another (is the decision another one already?)": alike & ~dead,
+    }
+    cases = {what: ", ".join(map(str, which.nonzero()[:, 0].tolist())) for what, which in told.items()}
+    return tuple(f"{what} for case {which}: the order there means nothing." for what, which in cases.items() if which)
+
+
+def _check_objective(objective: object) -> None:
+    if not isinstance(objective, Criterion):
+        raise HoldfastError(f"objective must be a criterion such as PerturbRest(), got {objective!r}.")

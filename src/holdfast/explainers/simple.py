@@ -31,11 +31,11 @@ class Grad(Explainer):
 
 @dataclass(frozen=True)
 class Random(Explainer):
-    """A random order: what an explanation must beat."""
+    """A random order, drawn for the place a case has in its batch: what an explanation must beat."""
 
     seed: int = 0
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(self.seed % 2**63)
         scores = torch.rand(len(cases), cases.features.count, generator=generator)
         return Ranking.by_score(cases, scores.to(cases.x), repr(self))

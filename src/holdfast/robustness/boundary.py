@@ -61,9 +61,9 @@ def normals(
     if rivals is None:
         rivals, turned = _first_rivals(cases, moving.any(1, keepdim=True), p, 2 * steps, classes)
     walked = _walk(cases, moving, rivals, p, steps)
-    blend = _blend(walked.radius, soft)
+    blend = _blend(walked.within(), soft)
     return Normals(
-        walked.radius.amin(2),
+        walked.within().amin(2),
         (blend[..., None] * walked.worth).sum(2),
         turned | walked.turned,
         _next_rivals(cases, walked, rivals),
@@ -73,17 +73,22 @@ def normals(
 @dataclass(frozen=True, eq=False)
 class _Walked:
     radius: Tensor  # [B, K, C]
+    near: Tensor  # [B, K, C]: whether the subset allows a drop down to the boundary
     worth: Tensor  # [B, K, C, d]
     move: Tensor  # [B, K, C, n]
     logits: Tensor  # [B, K, C, classes]
     turned: Tensor  # [B]
+
+    def within(self) -> Tensor:
+        """The radii, ``inf`` for a class out of reach unless every class is."""
+        return self.radius.masked_fill(~self.near & self.near.any(2, keepdim=True), math.inf)
 
 
 def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) -> _Walked:
     b, k = moving.shape[:2]
     c = rivals.aim.shape[1]
     total, device = b * k * c, cases.x.device
-    radius = cases.x.new_empty(total)
+    radius, near = cases.x.new_empty(total), torch.zeros(total, dtype=torch.bool, device=device)
     worth = cases.x.new_empty(total, cases.features.count)
     move = cases.x.new_empty(total, cases.x[0].numel())
     logits = cases.x.new_empty(total, cases.model.classes)
@@ -105,15 +110,16 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
             if not last:
                 delta = goal if step == 0 else torch.lerp(delta, goal, _PACE)
         low, high = (edge.flatten(1) for edge in box(own.model, own.x))
-        radius[piece], each = _worth(slope, drop, goal, rows, (low, high), p)
-        pooled = cases.features.pool(each.reshape(-1, *rows.shape), case)
-        worth[piece] = radius[piece, None] * _effect(pooled, moving[case, subset], p)
+        rows_of = _Pooling(cases, case, rows.shape)
+        near[piece], radius[piece], share = _worth(slope, drop, goal, rows, (low, high), p, rows_of)
+        worth[piece] = radius[piece, None] * _effect(share, moving[case, subset], p)
         move[piece], logits[piece] = goal, scores
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
     return _Walked(
         radius.view(b, k, c),
+        near.view(b, k, c),
         worth.view(b, k, c, -1),
         move.view(b, k, c, -1),
         logits.view(b, k, c, -1),
@@ -132,10 +138,29 @@ def _look(rows: Rows, delta: Tensor, aim: Tensor) -> tuple[Tensor, Tensor, Tenso
     return logits, kept[0].detach(), slope.flatten(1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Pooling:
+    """Coordinates to features and back, for rows of known cases."""
+
+    cases: Cases
+    case: Tensor
+    shape: tuple[int, ...]
+
+    def sum(self, values: Tensor) -> Tensor:
+        """``[R, n]`` -> ``[R, d]``."""
+        return self.cases.features.pool(values.reshape(-1, *self.shape), self.case)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """``[R, d]`` -> ``[R, n]``; what belongs to no feature gets the value of the first."""
+        ids = self.cases.features.ids
+        ids = ids if len(ids) == 1 else ids[self.case]
+        return values.gather(1, ids.expand(len(self.case), *self.shape).flatten(1).clamp_min(0))
+
+
 def _worth(
-    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, whole: tuple[Tensor, Tensor], p: float
-) -> tuple[Tensor, Tensor]:
-    """The linearised radius ``[R]``, and each coordinate's share ``[R, n]`` in holding it down.
+    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, whole: tuple[Tensor, Tensor], p: float, pooling: _Pooling
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Whether the boundary is near enough, its linearised radius ``[R]``, and each feature's share ``[R, d]`` in it.
 
     Every coordinate, free or not, would move ``u`` at the current price of a drop. In L2, losing it saves ``u^2`` of
     the squared radius and costs ``2 t |w| u`` for the others to make up, t being the multiplier of the step: in all
@@ -147,13 +172,14 @@ def _worth(
     could = torch.where(slope > 0, -whole[0], whole[1])
     gained = -(slope * goal).sum(1)
     near = gained >= 0.999 * drop
-    beyond = torch.where(gained > 0, norm(goal, p) * drop / gained, drop / norm(slope, _dual(p)))
-    radius = torch.where(near, norm(goal, p), beyond).nan_to_num(1e12, posinf=1e12).clamp_min(1e-12)
-    added = size * torch.where(torch.isfinite(could), could, size)
+    # Where nothing moves at all there is nothing to extrapolate from: farther than all else.
+    beyond = torch.where(gained > 0, norm(goal, p) * drop / gained, 1e6 * drop / norm(slope, _dual(p)))
+    radius = torch.where(near, norm(goal, p), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
+    added = pooling.sum(size * torch.where(torch.isfinite(could), could, size))
     added = added / added.sum(1, keepdim=True).clamp_min(1e-12)
     if p == 1:
-        share = _prices(size, room, could, goal.abs(), drop, radius)
-        return radius, torch.where(near[:, None], share, added).nan_to_num(0)
+        share = _prices(size, room, could, goal.abs(), drop, radius, pooling)
+        return near, radius, torch.where(near[:, None], share, added).nan_to_num(0)
     weight = size if p == 2 else (size > 0).to(size)
     t = reach(weight, room, size, drop)[:, None]
     use, slack = torch.minimum(t * weight, could), ((t * weight < room) * size).sum(1)
@@ -161,38 +187,49 @@ def _worth(
         share = (2 * t * size * use - use.square()) / norm(goal, 2).square().clamp_min(1e-24)[:, None]
     else:
         share = size * use / (t * slack[:, None])
-    return radius, torch.where((near & (slack > 0))[:, None], share, added).nan_to_num(0)
+    return near, radius, torch.where((near & (slack > 0))[:, None], pooling.sum(share), added).nan_to_num(0)
 
 
 def _dual(p: float) -> float:
     return {1: math.inf, 2: 2, math.inf: 1}[p]
 
 
-def _prices(size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor) -> Tensor:
-    """L1 fills the steepest coordinates first. Losing one is paid for by the next, gaining one spares the last."""
+def _prices(
+    size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor, pooling: _Pooling
+) -> Tensor:
+    """L1 fills the steepest coordinates first: losing some is paid for by the next, gaining some spares the last."""
     whole = drop[:, None] / size.clamp_min(1e-12)  # as far as one alone would go
     mean = radius / drop.clamp_min(1e-12)
-    lost = _refill(size, torch.minimum(room - move, whole), size * move, mean)
+    used = pooling.sum(move)
+    lost = _refill(size, torch.minimum(room - move, whole), pooling.sum(size * move), mean, pooling) - used
     order = size.argsort(1)
     gentler = torch.zeros_like(size).scatter(1, order, (size * move).gather(1, order).cumsum(1))
     gain = torch.minimum(could, gentler / size.clamp_min(1e-12))  # one freed takes over from the less steep
-    spared = _refill(-size, move, size * gain, mean)
-    return torch.where(move > 0, lost - move, spared - gain).clamp_min(0) / radius[:, None]
+    goal, length = pooling.sum(size * gain), pooling.sum(gain)
+    part = (drop[:, None] / goal.clamp_min(1e-12)).clamp_max(1)  # all of a group together, no more than there is
+    spared = _refill(-size, move, part * goal, mean, pooling) - part * length
+    return torch.where(used > 0, lost, spared).clamp_min(0) / radius[:, None]
 
 
-def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor) -> Tensor:
-    """The length of filling ``room``, highest size first, to a drop of ``goal``, for each coordinate without itself.
+def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor, pooling: _Pooling) -> Tensor:
+    """The length ``[R, d]`` of filling ``room``, highest size first, to a drop of ``goal``, without the feature itself.
 
-    Those ahead of it must be full. What is out of reach costs twice the mean price. Negative sizes: from the other end.
+    What is out of reach costs twice the mean price. Negative sizes go through them from the other end.
     """
     order = size.argsort(dim=1, descending=True)
-    steep, own = size.abs(), size.abs() * room
-    gains, lengths = (value.gather(1, order).cumsum(1) for value in (own, room))
-    wanted = goal + own
+    steep, worth = size.gather(1, order), (size.abs() * room).gather(1, order)
+    gains, lengths = worth.cumsum(1), room.gather(1, order).cumsum(1)
+    own_gain = own_length = torch.zeros_like(goal)
+    for _ in range(3):  # a feature's own room ahead of the last one filled is not there: so the last one moves on
+        wanted = goal + own_gain
+        last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
+        ahead = room * (size >= pooling.spread(steep.gather(1, last)))
+        own_length, own_gain = pooling.sum(ahead), pooling.sum(ahead * size.abs())
+    wanted = goal + own_gain
     last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
-    reached, price = gains.gather(1, last), steep.gather(1, order).gather(1, last).clamp_min(1e-12)
+    reached, price = gains.gather(1, last), steep.gather(1, last).abs().clamp_min(1e-12)
     short = (wanted - reached).clamp_min(0)
-    return lengths.gather(1, last) - (reached - wanted).clamp_min(0) / price + 2 * short * mean[:, None] - room
+    return lengths.gather(1, last) - (reached - wanted).clamp_min(0) / price + 2 * short * mean[:, None] - own_length
 
 
 def _effect(share: Tensor, moving: Tensor, p: float) -> Tensor:
@@ -230,17 +267,17 @@ def _first_rivals(cases: Cases, moving: Tensor, p: float, steps: int, classes: i
         aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
     start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
     walked = _walk(cases, moving, Rivals(aim, start), p, steps)
-    best = walked.radius[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
+    best = walked.within()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
     return Rivals(aim.gather(1, best), _pick(walked.move, best)), walked.turned
 
 
 def _next_rivals(cases: Cases, walked: _Walked, rivals: Rivals) -> Rivals:
-    """Start the next walk where this one ended; the class farthest off gives way to the strongest one not tried."""
+    """Start the next walk where this one ended; the class farthest off gives way to the strongest other."""
     c = rivals.aim.shape[1]
     if c == 1 or c >= cases.model.classes - 1:
         return Rivals(rivals.aim, walked.move)
-    typical = walked.radius.mean(1)
-    flat = walked.radius.flatten(1).argmin(1)
+    typical = walked.radius.median(1).values
+    flat = walked.within().flatten(1).argmin(1)
     logits = walked.logits.flatten(1, 2)[torch.arange(len(cases), device=flat.device), flat]
     known = torch.cat([rivals.aim.clamp_min(0), cases.label[:, None]], 1)
     challenger = logits.scatter(1, known, -math.inf).argmax(1)

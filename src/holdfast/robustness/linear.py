@@ -40,7 +40,7 @@ class Linear(Robustness):
             sign = torch.where(rows.target == ANY, 1.0, -1.0).to(logits)
             slope = (weight[torch.arange(len(rows)), pivot] - weight[:, other]) * sign[:, None]
             drop = (own - against) * sign
-            move = nearest(slope, self._beyond(drop, slope, rows, logits), rows.low, rows.high, self.p)
+            move = nearest(slope, self._beyond(drop, slope, rows, logits), rows.low, rows.high, self.p, exact=True)
             reached = (slope * move).sum(1) < -drop
             length = torch.where(reached, norm(move, self.p), math.inf)
             length = torch.where(drop < 0, 0, length)

@@ -114,7 +114,8 @@ class Robustness(ABC):
             if progress is not None:
                 progress(piece.stop, b * k)
         share(radius.view(b, k), witness.view(b, k, -1), turned.view(b, k), subsets)
-        gap = torch.where(torch.isinf(radius), 1, torch.cat(early) / radius).view(b, k) if early else None
+        gap = torch.cat(early).view(b, k) / radius.view(b, k) if early else None
+        gap = None if gap is None else torch.where(torch.isinf(radius.view(b, k)) | gap.isnan(), 1, gap)
         return Radii(
             radius.view(b, k),
             witness.view(b, k, *cases.x.shape[1:]),
@@ -181,7 +182,7 @@ def _notes(flat: Tensor, radius: Tensor, gap: Tensor | None) -> tuple[str, ...]:
             f"and {lost} of these rows stayed censored, which says nothing about their robustness."
         )
     if gap is not None and bool((torch.isfinite(gap) & (gap > 1)).any()):
-        both = gap[torch.isfinite(gap)]
+        both = gap[torch.isfinite(gap) & torch.isfinite(radius.view_as(gap))]
         notes.append(
             f"the ensemble's first search alone was {float(both.mean()) - 1:.1%} looser on average, "
             f"{float(both.max()) - 1:.1%} at most; it missed {int(torch.isinf(gap).sum())} rows that do turn."

@@ -1,7 +1,8 @@
 """Steps in closed form over mask ∩ box ∩ norm ball.
 
 Rows are flat: ``[R, n]``. Mask and box are one thing here, the interval ``low <= delta <= high`` that a coordinate
-may move in: outside the subset ``low = high = 0``. Every step is exact and stays inside, so nothing leaks off a mask.
+may move in: outside the subset ``low = high = 0``. Every step stays inside, so nothing leaks off a mask, and is exact
+but for what ``reach`` says of GPUs.
 A drop or radius that the interval does not allow gives the farthest move that it does.
 
 ``torch.where(mask, x, 0)`` is written ``masked_fill`` here: it would send the number to a GPU anew each time.
@@ -13,6 +14,8 @@ import math
 
 import torch
 from torch import Tensor
+
+_BLIND = 6  # kinks that a GPU goes past without looking
 
 
 def norm(delta: Tensor, p: float) -> Tensor:
@@ -26,18 +29,18 @@ def clip(delta: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return torch.minimum(torch.maximum(delta, low), high)
 
 
-def nearest(slope: Tensor, drop: Tensor, low: Tensor, high: Tensor, p: float) -> Tensor:
+def nearest(slope: Tensor, drop: Tensor, low: Tensor, high: Tensor, p: float, exact: bool = False) -> Tensor:
     """argmin ``||delta||_p`` with ``<slope, delta> <= -drop``: the nearest point of a linearised boundary.
 
-    L2 moves ``min(t |slope|, room)`` and Linf ``min(t, room)`` with one t a row; L1 fills the steepest
-    coordinates to the edge of their room first.
+    L2 moves ``min(t |slope|, room)`` and Linf ``min(t, room)`` with one t a row; L1 fills the steepest coordinates to
+    the edge of their room first. ``exact`` makes sure of the last digits on a GPU too, which must then wait.
     """
     size, room = slope.abs(), _room(slope, low, high)
     if p == 1:
         move = _fill(size, room, size, drop)
     else:
         weight = size if p == 2 else (size > 0).to(size)
-        move = torch.minimum(weight * reach(weight, room, size, drop)[:, None], room)
+        move = torch.minimum(weight * reach(weight, room, size, drop, exact)[:, None], room)
     return -slope.sign() * move
 
 
@@ -74,25 +77,26 @@ def _shorten(size: Tensor, room: Tensor, radius: Tensor) -> Tensor:
     return torch.minimum(size * t[:, None], room)
 
 
-def reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor) -> Tensor:
+def reach(weight: Tensor, room: Tensor, value: Tensor, goal: Tensor, exact: bool = False) -> Tensor:
     """The t with ``sum value * min(t weight, room) = goal``, or a huge one when that is out of reach.
 
     The sum is concave and piecewise linear in t: Newton from t = 0 climbs to the root, never passes it,
     and is there after a few kinks. A GPU does not look whether it is there, which would make it wait, but
-    stops after six: the odd row then falls a little short.
+    stops after six unless asked to be ``exact``: the odd row then falls a little short.
     """
     idle, none = weight == 0, torch.zeros_like(weight[:1, :1])
     stop = (room / weight).masked_fill_(idle, 0)
     gain, most = value * weight, (value * room).masked_fill_(idle, 0)
     huge = torch.full_like(goal[:1], torch.finfo(goal.dtype).max ** 0.25)
     t = torch.zeros_like(goal)
-    for _ in range(6 if weight.is_cuda else weight.shape[1] + 1):
+    blind = weight.is_cuda and not exact
+    for _ in range(_BLIND if blind else weight.shape[1] + 1):
         free = stop > t[:, None]
         slope = torch.where(free, gain, none).sum(1)
         stopped = torch.where(free, none, most).sum(1)
         new = torch.where(slope > 0, (goal - stopped) / slope, huge)
         before, t = t, torch.maximum(t, new)
-        if not weight.is_cuda and bool((t <= before * (1 + 1e-6)).all()):
+        if not blind and bool((t <= before * (1 + 1e-6)).all()):
             break
     return t
 
