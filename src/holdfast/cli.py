@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image, UnidentifiedImageError
 from rich.console import Console
 from rich.markup import escape
@@ -66,7 +68,7 @@ _OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": PerturbRest
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Device = Annotated[str, typer.Option(help="Where the network runs: cpu, cuda, cuda:1, mps.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
 
 
 def main() -> None:
@@ -217,6 +219,7 @@ def explain(
 ) -> None:
     """Which features does the prediction for one image hold fast to?"""
     size, norm = _size(top), _norm(p)
+    _check_picture(out)
     judge = replace(Judge.quick(norm), seed=seed)
     explainer = _explainer(method, objective, norm, size, seed)
     model = _classifier(device)
@@ -243,6 +246,7 @@ def explain(
             "pertinent positive": off,
             "pertinent negative": on,
         }
+        extra |= {"gradient rows to explain": spent.gradient}
         extra |= {"doubt": None if ranking.doubt is None else float(ranking.doubt[0]), "picture": str(out)}
         name = digit if digit is not None else str(image)
         _print_json(cases, radii, [name], ["only these move", "these are held"], extra | {"notes": notes})
@@ -288,6 +292,8 @@ def robustness(
     model = _classifier(device)
     x = _image(image, digit, resize).to(model.device)
     cases = model.ask(x, target=target, features=_features(features, x))
+    if out is not None:
+        _check_picture(out)
     if mask is not None and subset != "all":
         raise HoldfastError("--mask and --subset both say what may move: give one of them.")
     chosen = _masked(cases, mask, resize) if mask is not None else _subset(cases, subset, seed)
@@ -434,6 +440,15 @@ def _masked(cases: Cases, path: Path, resize: bool) -> Tensor:
     """Features that have a pixel which is not black in the mask."""
     marked = (_grey(path, resize) > 0).to(cases.x)[None, None]
     return cases.features.pool(marked.expand_as(cases.x)) > 0
+
+
+def _check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before anything is computed for it."""
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise HoldfastError(f"--out {path} must end in a kind of picture: .{', .'.join(sorted(kinds))}.")
+    if path.is_dir() or not os.access(next(p for p in path.resolve().parents if p.exists()), os.W_OK):
+        raise HoldfastError(f"cannot write the picture {path}: choose another --out.")
 
 
 def _size(text: str) -> float | int:

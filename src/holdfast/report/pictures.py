@@ -72,7 +72,7 @@ def draw_curves(panels: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
             spread = values.std(0, correction=0) / max(1, len(values) - 1) ** 0.5
             axis.plot(percent, mean, color=colour, marker="o", markersize=3, linewidth=1.6, label=name)
             axis.fill_between(percent, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        axis.set_title(title, fontsize=9.5, fontweight="bold")
+        axis.set_title(title, fontsize=8.5, fontweight="bold")
         axis.set_xlabel("features called relevant, %", fontsize=9)
         axis.set_ylabel("radius", fontsize=9)
         axis.set_ylim(bottom=0)

@@ -16,7 +16,7 @@ def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = N
     """How far the decision is from the change asked for: negative once it has changed.
 
     Untargeted ``z_y - max_{j != y} z_j`` (Definition 3.1), targeted ``max_{j != t} z_j - z_t`` (eq. 2).
-    A tie is no change. Where ``aim`` names a class j the boundary with that one counts: ``z_y - z_j``.
+    A tie is no change. Where ``aim`` names a class j (untargeted) the boundary with that one counts: ``z_y - z_j``.
     """
     aimed = target != ANY
     pivot = torch.where(aimed, target, label)
