@@ -152,10 +152,17 @@ class Features:
         free = subsets.gather(1, flat.clamp_min(0)) & (flat >= 0)
         return free.reshape(len(subsets), *ids.shape[1:])
 
-    def pool(self, values: Tensor, cases: Tensor | None = None) -> Tensor:
-        """Sum of a value a coordinate over each feature: ``[R, *shape]`` -> ``[R, count]``; ``cases`` as in expand."""
-        ids = self.ids if len(self.ids) == 1 or cases is None else self.ids[cases]
-        flat = ids.expand(values.shape).flatten(1)
+    def spread(self, values: Tensor) -> Tensor:
+        """The value of its feature for every coordinate: ``[B, count]`` -> ``[B, *shape]`` (broadcastable).
+
+        Coordinates of no feature get the value of the first.
+        """
+        flat = self.ids.flatten(1).expand(len(values), -1)
+        return values.gather(1, flat.clamp_min(0)).reshape(len(values), *self.ids.shape[1:])
+
+    def pool(self, values: Tensor) -> Tensor:
+        """Sum of a value a coordinate over each feature: ``[B, *shape]`` -> ``[B, count]``."""
+        flat = self.ids.expand(values.shape).flatten(1)
         sums = values.new_zeros(len(values), self.count + 1)
         return sums.scatter_add_(1, flat + 1, values.flatten(1))[:, 1:]  # slot 0 takes the FIXED ones
 

@@ -102,16 +102,14 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
         aim = rivals.aim[case, slot]
         delta = clip(rivals.move[case, subset % rivals.move.shape[1], slot], rows.low, rows.high)
         for step in range(steps):
-            scores, value, slope = _look(rows, delta, aim)
+            scores, value, slope = rows.look(delta, lambda z: margin(z, rows.label, rows.target, aim))
             turned[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             last = step == steps - 1
             goal = nearest(slope, drop if last else _PUSH * drop, rows.low, rows.high, p)
             if not last:
                 delta = goal if step == 0 else torch.lerp(delta, goal, _PACE)
-        low, high = (edge.flatten(1) for edge in box(own.model, own.x))
-        rows_of = _Pooling(cases, case, rows.shape)
-        near[piece], radius[piece], share = _worth(slope, drop, goal, rows, (low, high), p, rows_of)
+        near[piece], radius[piece], share = _worth(slope, drop, goal, rows, own, p)
         worth[piece] = radius[piece, None] * _effect(share, moving[case, subset], p)
         move[piece], logits[piece] = goal, scores
 
@@ -127,40 +125,12 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
     )
 
 
-def _look(rows: Rows, delta: Tensor, aim: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    kept: list[Tensor] = []
-
-    def value(logits: Tensor) -> Tensor:
-        kept.append(margin(logits, rows.label, rows.target, aim))
-        return kept[0]
-
-    logits, slope = rows.model.gradient(rows.points(delta), value)
-    return logits, kept[0].detach(), slope.flatten(1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pooling:
-    """Coordinates to features and back, for rows of known cases."""
-
-    cases: Cases
-    case: Tensor
-    shape: tuple[int, ...]
-
-    def sum(self, values: Tensor) -> Tensor:
-        """``[R, n]`` -> ``[R, d]``."""
-        return self.cases.features.pool(values.reshape(-1, *self.shape), self.case)
-
-    def spread(self, values: Tensor) -> Tensor:
-        """``[R, d]`` -> ``[R, n]``; what belongs to no feature gets the value of the first."""
-        ids = self.cases.features.ids
-        ids = ids if len(ids) == 1 else ids[self.case]
-        return values.gather(1, ids.expand(len(self.case), *self.shape).flatten(1).clamp_min(0))
-
-
 def _worth(
-    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, whole: tuple[Tensor, Tensor], p: float, pooling: _Pooling
+    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, own: Cases, p: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Whether the boundary is near enough, its linearised radius ``[R]``, and each feature's share ``[R, d]`` in it.
+
+    ``own`` are the cases of the rows, one each.
 
     Every coordinate, free or not, would move ``u`` at the current price of a drop. In L2, losing it saves ``u^2`` of
     the squared radius and costs ``2 t |w| u`` for the others to make up, t being the multiplier of the step: in all
@@ -169,16 +139,17 @@ def _worth(
     """
     size = slope.abs()
     room = torch.where(slope > 0, -rows.low, rows.high)
-    could = torch.where(slope > 0, -whole[0], whole[1])
+    low, high = (edge.flatten(1) for edge in box(own.model, own.x))
+    could = torch.where(slope > 0, -low, high)
     gained = -(slope * goal).sum(1)
     near = gained >= 0.999 * drop
     # Where nothing moves at all there is nothing to extrapolate from: farther than all else.
     beyond = torch.where(gained > 0, norm(goal, p) * drop / gained, 1e6 * drop / norm(slope, _dual(p)))
     radius = torch.where(near, norm(goal, p), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
-    added = pooling.sum(size * torch.where(torch.isfinite(could), could, size))
+    added = _pooled(own, size * torch.where(torch.isfinite(could), could, size))
     added = added / added.sum(1, keepdim=True).clamp_min(1e-12)
     if p == 1:
-        share = _prices(size, room, could, goal.abs(), drop, radius, pooling)
+        share = _prices(size, room, could, goal.abs(), drop, radius, own)
         return near, radius, torch.where(near[:, None], share, added).nan_to_num(0)
     weight = size if p == 2 else (size > 0).to(size)
     t = reach(weight, room, size, drop)[:, None]
@@ -187,7 +158,12 @@ def _worth(
         share = (2 * t * size * use - use.square()) / norm(goal, 2).square().clamp_min(1e-24)[:, None]
     else:
         share = size * use / (t * slack[:, None])
-    return near, radius, torch.where((near & (slack > 0))[:, None], pooling.sum(share), added).nan_to_num(0)
+    return near, radius, torch.where((near & (slack > 0))[:, None], _pooled(own, share), added).nan_to_num(0)
+
+
+def _pooled(own: Cases, values: Tensor) -> Tensor:
+    """Flat coordinates ``[R, n]`` summed to features ``[R, d]``."""
+    return own.features.pool(values.view_as(own.x))
 
 
 def _dual(p: float) -> float:
@@ -195,23 +171,23 @@ def _dual(p: float) -> float:
 
 
 def _prices(
-    size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor, pooling: _Pooling
+    size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor, own: Cases
 ) -> Tensor:
     """L1 fills the steepest coordinates first: losing some is paid for by the next, gaining some spares the last."""
     whole = drop[:, None] / size.clamp_min(1e-12)  # as far as one alone would go
     mean = radius / drop.clamp_min(1e-12)
-    used = pooling.sum(move)
-    lost = _refill(size, torch.minimum(room - move, whole), pooling.sum(size * move), mean, pooling) - used
+    used = _pooled(own, move)
+    lost = _refill(size, torch.minimum(room - move, whole), _pooled(own, size * move), mean, own) - used
     order = size.argsort(1)
     gentler = torch.zeros_like(size).scatter(1, order, (size * move).gather(1, order).cumsum(1))
     gain = torch.minimum(could, gentler / size.clamp_min(1e-12))  # one freed takes over from the less steep
-    goal, length = pooling.sum(size * gain), pooling.sum(gain)
+    goal, length = _pooled(own, size * gain), _pooled(own, gain)
     part = (drop[:, None] / goal.clamp_min(1e-12)).clamp_max(1)  # all of a group together, no more than there is
-    spared = _refill(-size, move, part * goal, mean, pooling) - part * length
+    spared = _refill(-size, move, part * goal, mean, own) - part * length
     return torch.where(used > 0, lost, spared).clamp_min(0) / radius[:, None]
 
 
-def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor, pooling: _Pooling) -> Tensor:
+def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor, own: Cases) -> Tensor:
     """The length ``[R, d]`` of filling ``room``, highest size first, to a drop of ``goal``, without the feature itself.
 
     What is out of reach costs twice the mean price. Negative sizes go through them from the other end.
@@ -223,8 +199,9 @@ def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor, pooling: _Po
     for _ in range(3):  # a feature's own room ahead of the last one filled is not there: so the last one moves on
         wanted = goal + own_gain
         last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
-        ahead = room * (size >= pooling.spread(steep.gather(1, last)))
-        own_length, own_gain = pooling.sum(ahead), pooling.sum(ahead * size.abs())
+        price = own.features.spread(steep.gather(1, last)).expand_as(own.x).flatten(1)
+        ahead = room * (size >= price)
+        own_length, own_gain = _pooled(own, ahead), _pooled(own, ahead * size.abs())
     wanted = goal + own_gain
     last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
     reached, price = gains.gather(1, last), steep.gather(1, last).abs().clamp_min(1e-12)

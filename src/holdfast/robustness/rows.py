@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -86,6 +87,17 @@ class Rows:
         """The inputs ``[R, *shape]`` that a move inside the interval leads to; rounding does not leave the box."""
         moved = (self.x + delta).reshape(-1, *self.shape)
         return moved if self.model.low is None else torch.clamp(moved, self.model.low, self.model.high)
+
+    def look(self, delta: Tensor, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Ask the model at ``x + delta``: logits, ``loss(logits) [R]`` and its slope ``[R, n]``, in one pass."""
+        kept: list[Tensor] = []
+
+        def value(logits: Tensor) -> Tensor:
+            kept.append(loss(logits))
+            return kept[0]
+
+        logits, slope = self.model.gradient(self.points(delta), value)
+        return logits, kept[0].detach(), slope.flatten(1)
 
     def changed(self, logits: Tensor) -> Tensor:
         """Whether each decision has become what the row asks for."""

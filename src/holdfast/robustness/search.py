@@ -62,17 +62,10 @@ class Search:
         ``aim [R]`` heads for one class where it is not ``ANY``; ``loss="logit"`` follows the paper's raw logit.
         """
         rows = self.rows
-        points = rows.points(delta)
-        kept: list[Tensor] = []
-
-        def value(logits: Tensor) -> Tensor:
-            kept.append(_loss(logits, rows, aim, loss))
-            return kept[0]
-
-        logits, slope = rows.model.gradient(points, value)
+        logits, value, slope = rows.look(delta, lambda logits: _loss(logits, rows, aim, loss))
         changed = rows.changed(logits)
         self._record(delta, logits, changed)
-        return changed, kept[0].detach(), slope.flatten(1)
+        return changed, value, slope
 
     def _record(self, delta: Tensor, logits: Tensor, changed: Tensor) -> None:
         whole, best, length = self._whole, self.best(), norm(delta, self.p)
