@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -110,10 +112,10 @@ def test_a_network_without_weights_works() -> None:
     ("make", "message"),
     [
         (lambda: hf.Classifier(nn.Linear(3, 2)), "training mode"),
-        (lambda: hf.Classifier("net"), "torch.nn.Module"),  # type: ignore[arg-type]
+        (lambda: hf.Classifier("net"), "torch.nn.Module"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=(1, 0)), "low < high"),
         (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=(0, float("inf"))), "finite"),
-        (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=3), "bounds must be"),  # type: ignore[arg-type]
+        (lambda: hf.Classifier(nn.Linear(3, 2).eval(), bounds=3), "bounds must be"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: hf.Classifier(nn.Linear(3, 2).eval(), chunk=0), "at least one row"),
         (lambda: hf.Classifier(nn.Linear(3, 1).eval()).ask(torch.rand(2, 3)), "one column"),
         (lambda: hf.Classifier(nn.Linear(4, 2).eval()).ask(torch.rand(2, 3)), "cannot take inputs of shape"),
@@ -121,9 +123,9 @@ def test_a_network_without_weights_works() -> None:
         (lambda: hf.Classifier(nn.LSTM(3, 2).eval()).ask(torch.rand(2, 3)), "must return a tensor"),
     ],
 )
-def test_bad_models_get_one_clear_error(make: object, message: str) -> None:
+def test_bad_models_get_one_clear_error(make: Callable[[], object], message: str) -> None:
     with pytest.raises(hf.HoldfastError, match=message) as caught:
-        make()  # type: ignore[operator]
+        make()
     assert "\n" not in str(caught.value)
 
 

@@ -8,6 +8,8 @@ from typing import TypeVar
 import torch
 
 Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+"""Called with (done, in all): rows of a measurement, features of an explanation."""
 
 
 def chunked(work: Callable[[slice], Result], rows: int, size: int) -> Iterator[tuple[slice, Result]]:

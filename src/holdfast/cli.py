@@ -288,12 +288,12 @@ def robustness(
     as_json: Json = False,
 ) -> None:
     """How small a change, inside some features, turns the prediction for one image?"""
+    if out is not None:
+        _check_picture(out)
     measured = _method(method, _norm(p), seed)
     model = _classifier(device)
     x = _image(image, digit, resize).to(model.device)
     cases = model.ask(x, target=target, features=_features(features, x))
-    if out is not None:
-        _check_picture(out)
     if mask is not None and subset != "all":
         raise HoldfastError("--mask and --subset both say what may move: give one of them.")
     chosen = _masked(cases, mask, resize) if mask is not None else _subset(cases, subset, seed)

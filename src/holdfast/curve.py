@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.chunks import Progress
 from holdfast.criteria import Criterion
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
@@ -62,7 +63,7 @@ def trace(
     criterion: Criterion,
     sizes: Sequence[float] = SIZES,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Curve:
     """Judge a ranking: the criterion of its top 5 %, 10 %, … 45 %, all sizes asked together."""
     if len(ranking) != len(cases) or ranking.order.shape[1] != cases.features.count:

@@ -123,7 +123,7 @@ def test_missing_files_and_splits(tmp_path: Path) -> None:
     with pytest.raises(hf.HoldfastError, match="name a root folder"):
         module_function(split="train")
     with pytest.raises(hf.HoldfastError, match="split must be"):
-        module_function(split="validation")  # type: ignore[arg-type]
+        module_function(split="validation")  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_idx_round_trip(tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ def test_regression_tends_to_the_banzhaf_value_of_any_game(paired: bool) -> None
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="shapiq is installed from Python 3.11 on")
 def test_brute_force_agrees_with_shapiq() -> None:
-    shapiq = pytest.importorskip("shapiq")
+    import shapiq  # not there on Python 3.10
+
     cases, game = _cases(1), Game(linear=False)
 
     def value(coalitions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -228,13 +229,13 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
         lambda: hf.BoundaryNormals(classes=0),
         lambda: hf.BoundaryNormals(soft=-1),
         lambda: hf.OneStepBanzhaf(samples=0),
-        lambda: hf.GreedyAS(samples=2.5),  # type: ignore[arg-type]  # on purpose, as all below
-        lambda: hf.GreedyAS(hf.MinNorm()),  # type: ignore[arg-type]
-        lambda: hf.Greedy(hf.MinNorm()),  # type: ignore[arg-type]
-        lambda: hf.GreedyAS(estimator=hf.BoundaryNormals),  # type: ignore[arg-type]
-        lambda: hf.GreedyAS(seed=None),  # type: ignore[arg-type]
-        lambda: hf.BoundaryNormals(steps=1.5),  # type: ignore[arg-type]
-        lambda: hf.Regression(censored="zero"),  # type: ignore[arg-type]
+        lambda: hf.GreedyAS(samples=2.5),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.GreedyAS(hf.MinNorm()),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.Greedy(hf.MinNorm()),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.GreedyAS(estimator=hf.BoundaryNormals),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.GreedyAS(seed=None),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.BoundaryNormals(steps=1.5),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.Regression(censored="zero"),  # type: ignore[arg-type]  # wrong on purpose
     ],
 )
 def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:

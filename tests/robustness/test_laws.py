@@ -192,4 +192,4 @@ def test_a_label_the_model_does_not_give_has_radius_zero(kind: type[hf.Robustnes
 @pytest.mark.parametrize("kind", METHODS)
 def test_other_norms_are_refused(kind: type[hf.Robustness], p: float) -> None:
     with pytest.raises(hf.HoldfastError, match="p must be 1, 2 or inf"):
-        kind(p=p)  # type: ignore[call-arg]
+        kind(p=p)  # type: ignore[call-arg]  # every method takes p

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -139,9 +140,9 @@ def test_running_out_of_memory_does_not_end_a_run(method: hf.Robustness) -> None
         lambda: hf.PGD(starts=0),
     ],
 )
-def test_bad_settings_are_refused(make: object) -> None:
+def test_bad_settings_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(hf.HoldfastError):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_linear_refuses_what_it_cannot_do() -> None:

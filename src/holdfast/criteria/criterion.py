@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 
 
@@ -35,7 +35,7 @@ class Criterion(ABC):
     higher_is_better: ClassVar[bool]
 
     @abstractmethod
-    def __call__(self, cases: Cases, relevant: Any, *, progress: Callable[[int, int], None] | None = None) -> Tensor:
+    def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
         """The value of every subset; ``inf`` where it is censored."""
 
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:

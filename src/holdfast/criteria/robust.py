@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.chunks import chunked
+from holdfast.chunks import Progress, chunked
 from holdfast.criteria.criterion import Criterion, Marginals
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
@@ -29,7 +28,7 @@ class _Robust(Criterion):
         """The features that may move when these are called relevant."""
 
     @final
-    def __call__(self, cases: Cases, relevant: Any, *, progress: Callable[[int, int], None] | None = None) -> Tensor:
+    def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
         return self.robustness(cases, self.moving(cases.subsets(relevant)), progress=progress).radius
 
     @final

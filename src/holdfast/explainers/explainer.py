@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 from holdfast.cases import Cases
+from holdfast.chunks import Progress
 from holdfast.ranking import Ranking
-
-Progress = Callable[[int, int], None]
-"""Called with (features ranked, features to rank)."""
 
 
 class Explainer(ABC):

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.chunks import Progress
 from holdfast.criteria import Criterion, PerturbRest
 from holdfast.errors import HoldfastError
 from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
-from holdfast.explainers.explainer import Explainer, Progress
+from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import PGD, MinNorm
 
@@ -174,13 +175,13 @@ def _choose(
     place = torch.zeros_like(present, dtype=torch.long)
     doubtful, cuts, alike = torch.zeros_like(count), 0, torch.zeros_like(count, dtype=torch.bool)
     turned = torch.zeros_like(count, dtype=torch.bool)
-    total, turn = int(goal.sum()), 0
+    total, turn, asked = int(goal.sum()), 0, False
     while int(taken.sum()) < total:
         open_ = present & ~chosen
         estimate = value(chosen, open_, turn)
         turned = turned | estimate.turned
         if turn == 0 and not bool(turned.any()):
-            turned = ~_dead(cases, objective, turned)  # before more is spent on a model that never turns
+            turned, asked = ~_dead(cases, objective, turned), True  # before more is spent on a model that never turns
         score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
         rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
         new = rank < torch.minimum(joins, goal - taken)[:, None]
@@ -193,7 +194,7 @@ def _choose(
         chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
         if progress is not None:
             progress(int(taken.sum()), total)
-    dead = _dead(cases, objective, turned)
+    dead = ~turned if asked else _dead(cases, objective, turned)
     later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
     place = torch.where(chosen, place, taken[:, None] + later)
     return Ranking(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from holdfast.cases import Cases
-from holdfast.chunks import chunked
-from holdfast.explainers.explainer import Explainer, Progress
+from holdfast.chunks import Progress, chunked
+from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking
 from holdfast.robustness.rows import margin
 

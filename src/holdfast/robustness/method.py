@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, final
 
@@ -12,15 +11,13 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.chunks import chunked
+from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.model import Queries
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip, norm
 
 BoundKind = Literal["upper", "lower", "exact"]
-Progress = Callable[[int, int], None]
-"""Called with (rows done, rows in all)."""
 
 
 class Found(NamedTuple):
