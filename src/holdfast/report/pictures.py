@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,10 @@ def _grid(cases: Cases, titles: Sequence[str]) -> tuple[Figure, Any]:
 
 def _finish(figure: Figure, rows: int, legend: str, path: Path) -> None:
     height = 2.05 * rows + 0.5
-    figure.text(0.5, 0.1 / height, legend, ha="center", fontsize=8)
-    figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=0.36 / height, hspace=0.28, wspace=0.08)
+    lines = textwrap.wrap(legend, int(15 * figure.get_figwidth()))  # about as many letters as fit an inch
+    figure.text(0.5, 0.1 / height, "\n".join(lines), ha="center", fontsize=8)
+    bottom = (0.21 + 0.15 * len(lines)) / height
+    figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=bottom, hspace=0.28, wspace=0.08)
     _save(figure, path)
 
 
