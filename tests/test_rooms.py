@@ -17,6 +17,7 @@ ORDER = [
     "features",
     "cases",
     "model",
+    "reference",
     "ranking",
     "robustness",
     "criteria",

@@ -6,28 +6,45 @@ from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
 from holdfast.curve import Curve, trace
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers import (
+    Anchor,
+    Attribution,
+    Bbmp,
     BoundaryNormals,
+    Counterfactual,
+    DeepLift,
+    ExpectedGradients,
     Explainer,
     Grad,
     Greedy,
     GreedyAS,
+    IntegratedGradients,
+    LeaveOneOut,
+    Lrp,
     OneStepBanzhaf,
     Random,
     Regression,
+    Shap,
 )
 from holdfast.features import Features
-from holdfast.model import Classifier, Queries
+from holdfast.model import BlackBox, Classifier, Queries
 from holdfast.ranking import Ranking
 from holdfast.robustness import PGD, Judge, Linear, MinNorm, Radii, Robustness
 from holdfast.version import __version__
 
 __all__ = [
     "PGD",
+    "Anchor",
+    "Attribution",
+    "Bbmp",
+    "BlackBox",
     "BoundaryNormals",
     "Cases",
     "Classifier",
+    "Counterfactual",
     "Criterion",
     "Curve",
+    "DeepLift",
+    "ExpectedGradients",
     "Explainer",
     "Features",
     "Grad",
@@ -35,8 +52,11 @@ __all__ = [
     "GreedyAS",
     "HoldfastError",
     "HoldfastWarning",
+    "IntegratedGradients",
     "Judge",
+    "LeaveOneOut",
     "Linear",
+    "Lrp",
     "MinNorm",
     "OneStepBanzhaf",
     "PerturbRelevant",
@@ -47,6 +67,7 @@ __all__ = [
     "Ranking",
     "Regression",
     "Robustness",
+    "Shap",
     "__version__",
     "data",
     "trace",

@@ -18,6 +18,13 @@ ANY = -1
 """The target of an untargeted question: any class but the label."""
 
 
+def explained(logits: Tensor, label: Tensor, target: Tensor) -> Tensor:
+    """The score that attributions explain, ``[R]``: the label's logit, less the target's where one is asked about."""
+    own = logits.gather(1, label[:, None])[:, 0]
+    other = logits.gather(1, target.clamp_min(0)[:, None])[:, 0]
+    return own - other.masked_fill(target == ANY, 0)
+
+
 @dataclass(frozen=True, eq=False)
 class Cases:
     """Inputs ``x [B, *shape]`` with the class explained, the class asked about (or ``ANY``) and features.

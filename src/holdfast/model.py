@@ -99,6 +99,7 @@ class Classifier:
 
     def gradient(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         """Logits, and the gradient at ``rows`` of ``loss(logits) -> [R]``, all in one pass."""
+        self.require_gradients()
         self._look(rows)
         with torch.enable_grad():
             points = rows.detach().requires_grad_(True)
@@ -109,6 +110,13 @@ class Classifier:
                 (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """Logits to be differentiated by the caller: every row counts as one with gradient."""
+        self.require_gradients()
+        self._look(rows)
+        self.queries += Queries(forward=len(rows), gradient=len(rows))
+        return self._logits(rows)
 
     def ask(
         self,
@@ -129,6 +137,9 @@ class Classifier:
         """Refuse a module in training mode: dropout and batch statistics would make radii random."""
         if self.module.training:
             raise HoldfastError("the module is in training mode: call module.eval() before asking about it.")
+
+    def require_gradients(self) -> None:
+        """Refuse a model that can only be asked."""
 
     # ------------------------------------------------------------------ size of a pass
 
@@ -250,6 +261,58 @@ class Classifier:
         if not bool((low < high).all()) or not bool(torch.isfinite(low + high).all()):
             raise HoldfastError(f"bounds must be finite with low < high, got ({_brief(low)}, {_brief(high)}).")
         return low, high
+
+
+class BlackBox(Classifier):
+    """A function that can only be asked: numpy rows ``[R, *shape]`` in, scores ``[R, classes]`` or decisions out.
+
+    >>> model = BlackBox(forest.predict_proba, bounds=(0, 1))
+    >>> model = BlackBox(forest.predict, classes=3)             # decisions 0, 1, 2 only
+
+    Explainers that need no gradients work on it; the others say so.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        bounds: tuple[Bound, Bound] | None = None,
+        *,
+        classes: int | None = None,
+        chunk: int = 1024,
+    ):
+        if not callable(function):
+            raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
+        super().__init__(_Function(function, classes).eval(), bounds, chunk=chunk)
+        if classes is not None:
+            self._output = "logits"  # decisions as they are: no logarithm of 0 and 1
+            self.classes = classes
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("Classifier(_Function", "BlackBox(function", 1)
+
+    def require_gradients(self) -> None:
+        raise HoldfastError(
+            "the model is a black box without gradients: use a method that needs none (holdfast list says which)."
+        )
+
+
+class _Function(nn.Module):
+    """A function of numpy rows as a module; decisions become rows of zeros and a one."""
+
+    def __init__(self, function: Callable[[Any], Any], classes: int | None):
+        super().__init__()
+        self.function, self.decisions = function, classes
+
+    def forward(self, rows: Tensor) -> Tensor:
+        out = torch.as_tensor(self.function(rows.detach().cpu().numpy()))
+        if self.decisions is None:
+            return out.float() if out.ndim == 2 else out
+        if out.ndim != 1 or out.is_floating_point() or not bool(((out >= 0) & (out < self.decisions)).all()):
+            raise HoldfastError(
+                f"the function must return decisions [R] from 0 to {self.decisions - 1}, it returned "
+                f"{out.dtype} of shape {tuple(out.shape)}."
+            )
+        return nn.functional.one_hot(out.long(), self.decisions).float()
 
 
 class _SoftmaxInputs(TorchFunctionMode):

@@ -43,17 +43,25 @@ class Ranking:
         return len(self.order)
 
     @classmethod
-    def by_score(cls, cases: Cases, scores: Tensor, method: str = "") -> Ranking:
-        """Features in falling order of their scores; of equal ones the first comes first."""
+    def by_score(cls, cases: Cases, scores: Tensor, method: str = "", ties: int | None = None) -> Ranking:
+        """Features in falling order of their scores.
+
+        Of equal ones the first comes first, or with a seed ``ties`` whichever a draw of that seed puts first: the same
+        draw for every case.
+        """
         if scores.shape != (len(cases), cases.features.count):
             expected = (len(cases), cases.features.count)
             raise HoldfastError(f"scores must be [B, d] = {expected}, got {tuple(scores.shape)}.")
         if not bool(torch.isfinite(scores).all()):
             raise HoldfastError("scores hold NaN or infinity: they give no order.")
         present = features_of(cases)
-        order = scores.masked_fill(~present, -math.inf).argsort(dim=1, descending=True, stable=True)
+        drawn = torch.arange(scores.shape[1])
+        if ties is not None:
+            drawn = torch.randperm(scores.shape[1], generator=torch.Generator().manual_seed(ties % 2**63))
+        drawn = drawn.to(scores.device)
+        order = scores.masked_fill(~present, -math.inf)[:, drawn].argsort(dim=1, descending=True, stable=True)
         scores = torch.where(present, scores, scores.masked_fill(~present, math.inf).amin(1, keepdim=True))
-        return cls(order, scores, present.sum(1), method)
+        return cls(drawn[order], scores, present.sum(1), method)
 
     def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
         """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features."""

@@ -15,17 +15,28 @@ SETTINGS: dict[type[hf.Explainer], hf.Explainer] = {
     hf.Greedy: hf.Greedy(CHEAP, step=0.2),
     hf.OneStepBanzhaf: hf.OneStepBanzhaf(),
     hf.Grad: hf.Grad(),
+    hf.IntegratedGradients: hf.IntegratedGradients(),
+    hf.ExpectedGradients: hf.ExpectedGradients(torch.rand(7, 12, generator=torch.Generator().manual_seed(1)), 20),
+    hf.Shap: hf.Shap(samples=200),
+    hf.LeaveOneOut: hf.LeaveOneOut(),
+    hf.DeepLift: hf.DeepLift(),
+    hf.Lrp: hf.Lrp(),
+    hf.Bbmp: hf.Bbmp(steps=50),
+    hf.Counterfactual: hf.Counterfactual(step=0.2),
+    hf.Anchor: hf.Anchor(batch=16),
     hf.Random: hf.Random(),
 }
 
 
-def _cases(bounds: tuple[float, float] | None = (0, 1)) -> hf.Cases:
-    return hf.Classifier(small_net(), bounds).ask(torch.rand(5, 12, generator=torch.Generator().manual_seed(0)))
+def _cases(bounds: tuple[float, float] | None = (0, 1), classes: int = 4) -> hf.Cases:
+    return hf.Classifier(small_net(classes=classes), bounds).ask(
+        torch.rand(5, 12, generator=torch.Generator().manual_seed(0))
+    )
 
 
 def test_every_explainer_is_listed_and_tried() -> None:
     found = {kind for kind in vars(hf).values() if isinstance(kind, type) and issubclass(kind, hf.Explainer)}
-    assert found - {hf.Explainer} == set(EXPLAINERS) == set(SETTINGS)
+    assert found - {hf.Explainer, hf.Attribution} == set(EXPLAINERS) == set(SETTINGS)
 
 
 @pytest.mark.parametrize("kind", EXPLAINERS)
@@ -74,3 +85,41 @@ def test_training_mode_is_refused(kind: type[hf.Explainer]) -> None:
     cases.model.module.train()
     with pytest.raises(hf.HoldfastError, match="training mode"):
         SETTINGS[kind](cases)
+
+
+@pytest.mark.parametrize("kind", EXPLAINERS)
+def test_a_listing_tells_source_and_cost(kind: type[hf.Explainer]) -> None:
+    cases = _cases(classes=10)
+    before = cases.model.queries
+    SETTINGS[kind](cases)
+    asked = (cases.model.queries - before).forward / len(cases)
+    expected = SETTINGS[kind].rows(12)
+    assert kind.source
+    if kind is hf.Anchor:  # a bandit: as many as it takes
+        assert expected is None
+    else:
+        assert expected is not None
+        assert asked / 2.5 <= expected <= 2.5 * asked
+
+
+@pytest.mark.parametrize("kind", EXPLAINERS)
+def test_a_black_box_is_explained_or_refused_as_listed(kind: type[hf.Explainer]) -> None:
+    net = small_net()
+    model = hf.BlackBox(lambda rows: net(torch.as_tensor(rows).double()).numpy(), (0, 1))
+    cases = model.ask(torch.rand(2, 12, generator=torch.Generator().manual_seed(0)))
+    if "gradients" in kind.needs:
+        with pytest.raises(hf.HoldfastError, match="black box without gradients"):
+            SETTINGS[kind](cases)
+    else:
+        assert SETTINGS[kind](cases).order.shape == (2, 12)
+
+
+@pytest.mark.parametrize("kind", EXPLAINERS)
+def test_colour_images_have_one_place_a_pixel(kind: type[hf.Explainer]) -> None:
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64, 3)
+    )
+    cases = hf.Classifier(net.double().eval().requires_grad_(False), (0, 1)).ask(torch.rand(2, 3, 4, 4))
+    explainer = hf.ExpectedGradients() if kind is hf.ExpectedGradients else SETTINGS[kind]
+    assert explainer(cases).order.shape == (2, 16)

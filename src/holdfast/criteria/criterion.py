@@ -38,6 +38,11 @@ class Criterion(ABC):
     def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
         """The value of every subset; ``inf`` where it is censored."""
 
+    @property
+    def rows(self) -> int | None:
+        """About how many rows a subset puts through the model; None if not known."""
+        return None
+
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
         """The largest possible value of each subset, ``[B, K]``: what a censored one is at most, ``inf`` if unknown."""
         return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)

@@ -31,6 +31,11 @@ class _Robust(Criterion):
     def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
         return self.robustness(cases, self.moving(cases.subsets(relevant)), progress=progress).radius
 
+    @property
+    @final
+    def rows(self) -> int | None:
+        return self.robustness.rows
+
     @final
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
         """The largest move that the box allows inside the subset; ``inf`` without a box."""

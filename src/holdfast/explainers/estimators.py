@@ -6,7 +6,6 @@ eq. 6 is the least-squares fit of the first.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.criteria import Criterion, Marginals
 from holdfast.errors import HoldfastError
+from holdfast.explainers.leastsquares import least_squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,10 @@ class Estimator(ABC):
     def __call__(self, draw: Draw) -> Estimate:
         """Value every open feature."""
 
+    @abstractmethod
+    def rows(self, objective: Criterion, samples: int) -> int | None:
+        """About how many rows one draw of a case puts through the model; None if not known."""
+
     def check(self, samples: int, inclusion: float, features: int) -> None:  # noqa: B027  # most refuse nothing
         """Refuse settings that cannot give an answer, before anything runs."""
 
@@ -96,6 +100,9 @@ class BoundaryNormals(Estimator):
         effects = _in_logs(found, subsets) if self.relative else found.effects
         error = effects.std(1) / draw.samples**0.5 if draw.samples > 1 else None
         return Estimate(effects.mean(1), error, found.turned, found.state)
+
+    def rows(self, objective: Criterion, samples: int) -> int:
+        return samples * self.steps * self.classes
 
 
 def _in_logs(found: Marginals, subsets: Tensor) -> Tensor:
@@ -145,6 +152,9 @@ class Regression(Estimator):
             result[case, draw.open[case]], error[case, draw.open[case]] = weights, errors
         return Estimate(result, error, ~missing.all(1))
 
+    def rows(self, objective: Criterion, samples: int) -> int | None:
+        return None if objective.rows is None else samples * objective.rows
+
     def _stand_in(self, draw: Draw, subsets: Tensor) -> Tensor:
         """What a censored value counts as: ``[B, K]`` or ``[B, 1]``."""
         if self.censored == "norm of x":
@@ -159,19 +169,8 @@ class Regression(Estimator):
         return ceiling
 
     def _fit(self, joined: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of ``joined [m, n]`` and their standard errors; normal equations in double precision."""
-        design = joined.double()
-        if self.intercept:
-            design = torch.cat([design, torch.ones_like(design[:, :1])], 1)
-        m, n = design.shape
-        gram = design.T @ design
-        factor, failed = torch.linalg.cholesky_ex(gram)
-        pivots = factor.diagonal()
-        settled = not bool(failed) and bool(pivots.min() > 1e-6 * pivots.max())
-        # Where subsets do not tell features apart, the least-norm answer stands, with no limit to its error.
-        inverse = torch.cholesky_inverse(factor) if settled else torch.linalg.pinv(gram, hermitian=True, rtol=1e-10)
-        weights = inverse @ (design.T @ values.double())
-        noise = (values.double() - design @ weights).square().sum() / max(m - n, 1)
-        error = (inverse.diagonal().clamp_min(0) * noise).sqrt() if settled else torch.full_like(weights, math.inf)
+        """Weights of ``joined [m, n]`` and their standard errors."""
+        design = torch.cat([joined, torch.ones_like(joined[:, :1])], 1) if self.intercept else joined
+        weights, error = least_squares(design, values)
         count = joined.shape[1]
         return weights[:count].to(values), error[:count].to(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from holdfast.chunks import Progress
 from holdfast.criteria import Criterion, PerturbRest
 from holdfast.errors import HoldfastError
 from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
-from holdfast.explainers.explainer import Explainer
+from holdfast.explainers.explainer import Explainer, never_turned
 from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import PGD, MinNorm
 
@@ -42,6 +42,8 @@ class GreedyAS(Explainer):
     inclusion: float = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
     seed: int = 0
+    source: ClassVar[str] = "Hsieh et al. 2021, section 4.2"
+    needs: ClassVar[tuple[str, ...]] = ("gradients",)
 
     def __post_init__(self) -> None:
         if not isinstance(self.samples, int) or self.samples < 1 or not 0 <= self.inclusion < 1:
@@ -98,6 +100,10 @@ class GreedyAS(Explainer):
         self.estimator.check(self.samples, self.inclusion, int(features_of(cases).sum(1).max()))
         return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
 
+    def rows(self, features: int) -> int | None:
+        turn = self.estimator.rows(self.objective, self.samples)
+        return None if turn is None else turn * len(_open_counts(features, self.budget, self.step))
+
 
 @dataclass(frozen=True)
 class OneStepBanzhaf(Explainer):
@@ -108,6 +114,8 @@ class OneStepBanzhaf(Explainer):
     inclusion: float = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
     seed: int = 0
+    source: ClassVar[str] = "Hsieh et al. 2021, the ablation"
+    needs: ClassVar[tuple[str, ...]] = ("gradients",)
 
     def __post_init__(self) -> None:
         self._once()
@@ -117,6 +125,9 @@ class OneStepBanzhaf(Explainer):
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         return replace(self._once()(cases, progress), method=repr(self))
+
+    def rows(self, features: int) -> int | None:
+        return self._once().rows(features)
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,8 @@ class Greedy(Explainer):
     objective: Criterion = field(default_factory=_searched)
     budget: float | int = 0.45
     step: float | int = 0.05
+    source: ClassVar[str] = "Hsieh et al. 2021, section 4.1"
+    needs: ClassVar[tuple[str, ...]] = ("gradients",)
 
     def __post_init__(self) -> None:
         _check_objective(self.objective)
@@ -153,8 +166,21 @@ class Greedy(Explainer):
 
         return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
 
+    def rows(self, features: int) -> int | None:
+        each = self.objective.rows
+        return None if each is None else each * sum(_open_counts(features, self.budget, self.step))
+
 
 # ---------------------------------------------------------------------- the greedy loop
+
+
+def _open_counts(features: int, budget: float | int, step: float | int) -> list[int]:
+    """How many features are open at each turn, when that many are there."""
+    count = torch.tensor([features])
+    goal, joins = (
+        int(size_of(min(size, features) if isinstance(size, int) else size, count)) for size in (budget, step)
+    )
+    return [features - taken for taken in range(0, goal, joins)]
 
 
 def _choose(
@@ -215,10 +241,7 @@ def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
         relevant = torch.full((len(part), 1, cases.features.count), not objective.higher_is_better)
         dead = dead.masked_scatter(dead, torch.isinf(objective(part, relevant.to(cases.x.device)))[:, 0])
     if bool(dead.all()):
-        raise HoldfastError(
-            f"no change of the decision was found for any of the {len(cases)} cases, whatever may move: the model "
-            "never changes its mind inside the box, or its gradients vanish. There is nothing to explain."
-        )
+        raise never_turned(len(cases))
     return dead
 
 

@@ -50,6 +50,10 @@ class Judge(Robustness):
         """About 15,000 gradients a subset."""
         return cls(p, steps=150, classes=20, starts=80)
 
+    @property
+    def rows(self) -> int:
+        return self.steps * (5 + self.starts) + self.classes * (self.steps + self.steps // 2)
+
     def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
         return MinNorm(self.p, seed=self.seed).warm(cases, subsets)
 

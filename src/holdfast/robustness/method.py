@@ -75,6 +75,11 @@ class Robustness(ABC):
     def search(self, rows: Rows, start: Tensor | None) -> Found:
         """Propose a move ``[R, n]`` for each row; ``start [R, n]`` is a move to begin from, if one is known."""
 
+    @property
+    def rows(self) -> int | None:
+        """About how many rows a subset puts through the model; None if not known."""
+        return None
+
     def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
         """Points ``[B, K or 1, *shape]`` to begin from when the caller names none."""
         return None

@@ -37,6 +37,10 @@ class MinNorm(Robustness):
                 f"MinNorm needs restarts >= 1 and two steps for each, got steps={self.steps}, restarts={self.restarts}."
             )
 
+    @property
+    def rows(self) -> int:
+        return self.steps + 1
+
     def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
         if subsets.shape[1] == 1:
             return None

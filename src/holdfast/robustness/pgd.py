@@ -63,6 +63,11 @@ class PGD(Robustness):
             p, steps=100, step=1.0, starts=1000, classes=0, loss="logit", first=10.0, tolerance=1e-3, relative=False
         )
 
+    @property
+    def rows(self) -> int:
+        bisections = 15  # what it takes from one radius to a thousandth of it
+        return self.steps * self.starts * (self.classes + 1) * min(self.rounds, bisections)
+
     def search(self, rows: Rows, start: Tensor | None) -> Found:
         search = Search(rows, self.p, self.seed)
         aims = self._aims(rows)

@@ -1,0 +1,122 @@
+"""Explanations from gradients: at x, along the line from a reference, and over many references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from captum import attr as captum
+from torch import Tensor
+
+from holdfast.cases import Cases, explained
+from holdfast.chunks import Progress
+from holdfast.errors import HoldfastError
+from holdfast.explainers.explainer import Attribution, case_by_case
+from holdfast.reference import Given, Reference, noise, read_reference, reference_points
+
+
+@dataclass(frozen=True)
+class Grad(Attribution):
+    """The size of the gradient at x, summed over the coordinates of a feature."""
+
+    seed: int = 0
+    absolute: bool = field(default=True, init=False, repr=False)
+    source: ClassVar[str] = "Simonyan et al. 2013"
+    needs: ClassVar[tuple[str, ...]] = ("gradients",)
+
+    def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        def work(piece: slice) -> Tensor:
+            part = cases[piece]
+            return part.features.pool(_slope(part, part.x).abs())
+
+        return case_by_case(cases, work, 1, progress)
+
+    def rows(self, features: int) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class IntegratedGradients(Attribution):
+    """``(x - x') *`` the average gradient on the line from the reference x' to x, by Captum."""
+
+    reference: Reference = 0.0
+    steps: int = 10
+    absolute: bool = False
+    seed: int = 0
+    source: ClassVar[str] = "Sundararajan et al. 2017"
+    needs: ClassVar[tuple[str, ...]] = ("gradients", "reference")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reference", read_reference(self.reference))
+        if not isinstance(self.steps, int) or self.steps < 1:
+            raise HoldfastError(f"steps must be a whole number >= 1, got {self.steps!r}.")
+
+    def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        points = reference_points(cases, self.reference, self.seed)
+        # Captum repeats these arguments for every step, so that labels stay beside their rows.
+        method = captum.IntegratedGradients(lambda x, label, target: explained(cases.model.logits(x), label, target))
+
+        def work(piece: slice) -> Tensor:
+            part = cases[piece]
+            found: Tensor = method.attribute(
+                part.x, points[piece], additional_forward_args=(part.label, part.target), n_steps=self.steps
+            )
+            return part.features.pool(found)
+
+        return case_by_case(cases, work, self.steps, progress)
+
+    def rows(self, features: int) -> int:
+        return self.steps
+
+
+@dataclass(frozen=True)
+class ExpectedGradients(Attribution):
+    """``(x - x') *`` the gradient at a random point between x' and x, averaged over ``samples`` references x'.
+
+    ``references [N, *shape]`` are drawn from, such as training data; without them uniform noise in the model's box is.
+    Every case meets the same draws.
+    """
+
+    references: Tensor | Given | None = None
+    samples: int = 100
+    absolute: bool = False
+    seed: int = 0
+    source: ClassVar[str] = "Erion et al. 2019"
+    needs: ClassVar[tuple[str, ...]] = ("gradients", "references or bounds")
+
+    def __post_init__(self) -> None:
+        if self.references is not None:
+            object.__setattr__(self, "references", Given.inputs(self.references))
+        if not isinstance(self.samples, int) or self.samples < 1:
+            raise HoldfastError(f"samples must be a whole number >= 1, got {self.samples!r}.")
+
+    def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        drawn, share = self._draw(cases)
+
+        def work(piece: slice) -> Tensor:
+            part = cases[piece]
+            start = torch.where(part.features.ids[:, None] >= 0, drawn, part.x[:, None])  # [B, samples, *shape]
+            way = part.x[:, None] - start
+            every = torch.arange(len(part), device=part.x.device).repeat_interleave(self.samples)
+            slope = _slope(part[every], (start + share * way).flatten(0, 1))
+            return part.features.pool((way * slope.reshape(way.shape)).mean(1))
+
+        return case_by_case(cases, work, self.samples, progress)
+
+    def _draw(self, cases: Cases) -> tuple[Tensor, Tensor]:
+        """References and how far from them to x, ``[1, samples, *shape]`` and ``[1, samples, 1, ...]``."""
+        shape, generator = cases.x.shape[1:], torch.Generator().manual_seed(self.seed % 2**63)
+        share = torch.rand(1, self.samples, *[1] * len(shape), generator=generator).to(cases.x)
+        if self.references is None:
+            return noise(cases, self.samples, self.seed + 1)[None], share
+        given = Given.inputs(self.references).fitting(cases.x)
+        which = torch.randint(len(given), (self.samples,), generator=generator)
+        return given[which.to(given.device)][None], share
+
+    def rows(self, features: int) -> int:
+        return self.samples
+
+
+def _slope(cases: Cases, points: Tensor) -> Tensor:
+    return cases.model.gradient(points, lambda logits: explained(logits, cases.label, cases.target))[1]

@@ -1,0 +1,36 @@
+"""Least squares, shared by the regressions that value features: Banzhaf values and kernel SHAP."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def least_squares(
+    design: Tensor, values: Tensor, weight: Tensor | None = None, total: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Coefficients ``[n]`` of ``values [m]`` on ``design [m, n]`` and their standard errors, in double precision.
+
+    ``weight [m]`` counts rows, ``total`` fixes the sum of the coefficients. Where the rows do not tell coefficients
+    apart, the least-norm answer stands, with no limit to its error.
+    """
+    rows, values = design.double(), values.double()
+    m, n = rows.shape
+    weighted = rows if weight is None else rows * weight.double()[:, None]
+    gram = weighted.T @ rows
+    factor, failed = torch.linalg.cholesky_ex(gram)
+    pivots = factor.diagonal()
+    settled = not bool(failed) and bool(pivots.min() > 1e-6 * pivots.max())
+    inverse = torch.cholesky_inverse(factor) if settled else torch.linalg.pinv(gram, hermitian=True, rtol=1e-10)
+    solution = inverse @ (weighted.T @ values)
+    if total is not None:
+        # The nearest solution, in the metric of the gram matrix, whose sum is the total.
+        towards = inverse.sum(1)
+        inverse = inverse - torch.outer(towards, towards) / towards.sum()
+        solution = solution + (total - solution.sum()) * towards / towards.sum()
+    if not settled:
+        return solution, torch.full_like(solution, math.inf)
+    noise = (values - rows @ solution).square().sum() / max(m - n, 1)
+    return solution, (inverse.diagonal().clamp_min(0) * noise).sqrt()

@@ -1,0 +1,93 @@
+"""Explanations by a mask learnt for each input: meaningful perturbations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY, Cases
+from holdfast.chunks import Progress, chunked
+from holdfast.errors import HoldfastError
+from holdfast.explainers.explainer import Attribution
+from holdfast.reference import Reference, read_reference, reference_points
+
+
+@dataclass(frozen=True)
+class Bbmp(Attribution):
+    """The smallest and smoothest mask that, blending towards the reference, takes the label's probability away.
+
+    Adam on one mask value a feature, from everything masked (where an input is left whole a sure network has no slope
+    to follow); ``l1`` weighs the masked share, ``tv`` how much the mask
+    differs between neighbouring pixels (to the power 3; images only). The reference is a blurred copy of an image and 0
+    elsewhere, if none is given. Features masked most come first. Asked "why not
+    t?", the probability of t is to rise as well.
+    """
+
+    reference: Reference | None = None
+    steps: int = 1000
+    l1: float = 10.0
+    tv: float = 0.01
+    rate: float = 0.1
+    seed: int = 0
+    absolute: bool = field(default=False, init=False, repr=False)
+    source: ClassVar[str] = "Fong & Vedaldi 2017"
+    needs: ClassVar[tuple[str, ...]] = ("gradients", "reference")
+
+    def __post_init__(self) -> None:
+        if self.reference is not None:
+            object.__setattr__(self, "reference", read_reference(self.reference))
+        if not isinstance(self.steps, int) or self.steps < 1 or not (self.l1 >= 0 and self.tv >= 0 and self.rate > 0):
+            raise HoldfastError(f"Bbmp needs whole steps >= 1, l1 and tv >= 0, and rate > 0, got {self}.")
+
+    def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        usual: Reference = "blur" if cases.x.ndim == 4 else 0.0
+        points = reference_points(cases, usual if self.reference is None else self.reference, self.seed)
+
+        def work(piece: slice) -> Tensor:
+            return self._mask(cases[piece], points[piece], piece, len(cases), progress)
+
+        return torch.cat([part for _, part in chunked(work, len(cases), cases.model.chunk(cases.x))])
+
+    def rows(self, features: int) -> int:
+        return self.steps
+
+    def _mask(self, cases: Cases, points: Tensor, piece: slice, total: int, progress: Progress | None) -> Tensor:
+        """The masked share of every feature, ``[B, d]``."""
+        way = cases.x - points
+        kept = cases.x.new_zeros(len(cases), cases.features.count)
+        optimiser = torch.optim.Adam([kept], lr=self.rate)
+        count = (cases.features.pool(torch.ones_like(cases.x)) > 0).sum(1, keepdim=True)
+
+        def probability(logits: Tensor) -> Tensor:
+            share = logits.softmax(1)
+            own = share.gather(1, cases.label[:, None])[:, 0]
+            return own - share.gather(1, cases.target.clamp_min(0)[:, None])[:, 0].masked_fill(cases.target == ANY, 0)
+
+        for step in range(self.steps):
+            _, slope = cases.model.gradient(points + cases.features.spread(kept) * way, probability)
+            kept.grad = cases.features.pool(slope * way) - self.l1 / count + self._roughness_slope(cases, kept)
+            optimiser.step()
+            kept.clamp_(0, 1)
+            if progress is not None and step % 10 == 9:
+                done = piece.start * self.steps + (piece.stop - piece.start) * (step + 1)
+                progress(done, total * self.steps)
+        return 1 - kept
+
+    def _roughness_slope(self, cases: Cases, kept: Tensor) -> Tensor:
+        """The gradient of ``tv *`` the mean third power of the mask's steps down and across."""
+        if cases.x.ndim != 4 or self.tv == 0:
+            return torch.zeros_like(kept)
+        picture = cases.features.spread(kept)
+        result = torch.zeros_like(picture)
+        for side in (2, 3):
+            size = picture.shape[side]
+            if size < 2:
+                continue
+            steps = picture.diff(dim=side)
+            pull = 3 * steps * steps.abs() * self.tv / max(1, steps[0].numel())
+            result.narrow(side, 1, size - 1).add_(pull)
+            result.narrow(side, 0, size - 1).sub_(pull)
+        return cases.features.pool(result.expand_as(cases.x)) / (cases.x.shape[1] if result.shape[1] == 1 else 1)

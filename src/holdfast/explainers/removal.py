@@ -1,0 +1,135 @@
+"""Explanations by taking features away: one at a time, and in every company (kernel SHAP)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.chunks import Progress
+from holdfast.errors import HoldfastError
+from holdfast.explainers.explainer import Attribution
+from holdfast.explainers.leastsquares import least_squares
+from holdfast.reference import Reference, kept_scores, live_features, read_reference, reference_points
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Attribution):
+    """How much the score falls when a feature alone takes its reference value (occlusion)."""
+
+    reference: Reference = 0.0
+    absolute: bool = False
+    seed: int = 0
+    source: ClassVar[str] = "Zeiler & Fergus 2014; Li et al. 2016"
+    needs: ClassVar[tuple[str, ...]] = ("reference",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reference", read_reference(self.reference))
+
+    def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        points = reference_points(cases, self.reference, self.seed)
+        live = live_features(cases, points)
+        whole = kept_scores(cases, points, torch.arange(len(cases), device=live.device), lambda piece: live[piece])
+        case, feature = live.nonzero(as_tuple=True)
+
+        def all_but_one(piece: slice) -> Tensor:
+            return live[case[piece]].scatter(1, feature[piece, None], False)
+
+        scores = torch.zeros_like(live, dtype=cases.x.dtype)
+        scores[case, feature] = whole[case] - kept_scores(cases, points, case, all_but_one, progress)
+        return scores
+
+    def rows(self, features: int) -> int:
+        return features + 1
+
+
+@dataclass(frozen=True)
+class Shap(Attribution):
+    """Baseline Shapley values by kernel SHAP: weighted least squares of the score on which features are kept.
+
+    A feature that equals its reference is a null player, worth exactly 0, and is left out of the regression. Of the
+    others ``samples`` subsets are drawn, each with its complement, sizes spread evenly over the kernel; where that
+    would be all subsets, all are asked and the values are exact. They add up to the score, less the reference's.
+    """
+
+    reference: Reference = 0.0
+    samples: int = 2000
+    absolute: bool = False
+    seed: int = 0
+    source: ClassVar[str] = "Lundberg & Lee 2017"
+    needs: ClassVar[tuple[str, ...]] = ("reference",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reference", read_reference(self.reference))
+        if not isinstance(self.samples, int) or self.samples < 2:
+            raise HoldfastError(f"samples must be a whole number >= 2, got {self.samples!r}.")
+
+    @classmethod
+    def paper(cls) -> Shap:
+        """The paper's 20,000 samples."""
+        return cls(samples=20_000)
+
+    def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        points = reference_points(cases, self.reference, self.seed)
+        live = live_features(cases, points)
+        self._check(int(live.sum(1).max()))
+        scores = torch.zeros_like(live, dtype=cases.x.dtype)
+        for case in range(len(cases)):
+            players = live[case].nonzero()[:, 0]
+            if len(players):
+                scores[case, players] = self._values(cases[case], points[case : case + 1], players)
+            if progress is not None:
+                progress(case + 1, len(cases))
+        return scores
+
+    def rows(self, features: int) -> int:
+        return self.samples + 2
+
+    def _check(self, players: int) -> None:
+        if 2**players - 2 > self.samples < 2 * players:
+            raise HoldfastError(
+                f"kernel SHAP with {players} features that differ from the reference needs at least {2 * players} "
+                f"samples, got {self.samples}: raise samples or use fewer features."
+            )
+
+    def _values(self, case: Cases, points: Tensor, players: Tensor) -> Tensor:
+        joined, weight = _coalitions(len(players), self.samples, self.seed)
+        joined = torch.cat([torch.zeros_like(joined[:1]), torch.ones_like(joined[:1]), joined]).to(players.device)
+        weight = weight.to(players.device)
+
+        def kept(piece: slice) -> Tensor:
+            rows = joined[piece]
+            return rows.new_zeros(len(rows), case.features.count).index_copy_(1, players, rows)
+
+        value = kept_scores(case, points, torch.zeros(len(joined), dtype=torch.long, device=players.device), kept)
+        nothing, everything = value[0], value[1]
+        if len(players) == 1:
+            return everything - nothing
+        total = float(everything.double() - nothing.double())
+        return least_squares(joined[2:], value[2:] - nothing, weight, total)[0].to(value)
+
+
+def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Which players join, bool ``[m, n]``, and how much each row counts, ``[m]``; neither none nor all of them."""
+    if players == 1:
+        return torch.zeros(0, 1, dtype=torch.bool), torch.zeros(0)
+    sizes = torch.arange(1, players)
+    kernel = 1 / (sizes * (players - sizes)).double()  # of a size; of one subset, divided by the number of that size
+    if 2**players - 2 <= samples:
+        number = torch.arange(1, 2**players - 1)
+        joined = (number[:, None] >> torch.arange(players)) & 1 == 1
+        size = joined.sum(1)
+        return joined, kernel[size - 1] / torch.tensor([math.comb(players, k) for k in range(players)])[size].double()
+    generator = torch.Generator().manual_seed(seed % 2**63)
+    pairs = samples // 2
+    # One draw in each of as many equal slices of the sizes' distribution: sizes come as often as the kernel says.
+    slices = (torch.arange(pairs) + torch.rand(pairs, generator=generator)).double() / pairs
+    size = sizes[torch.searchsorted(kernel.cumsum(0) / kernel.sum(), slices).clamp_max(len(sizes) - 1)]
+    shuffled = torch.rand(pairs, players, generator=generator).argsort(1)
+    joined = torch.zeros_like(shuffled, dtype=torch.bool).scatter_(1, shuffled, torch.arange(players) < size[:, None])
+    joined = torch.cat([joined, ~joined])
+    return joined, torch.ones(len(joined), dtype=torch.double)

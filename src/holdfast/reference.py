@@ -1,0 +1,160 @@
+"""What stands in for a feature that is taken away, and how the model scores what is left."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from holdfast.cases import Cases, explained
+from holdfast.chunks import Progress, chunked
+from holdfast.errors import HoldfastError
+
+
+class Given:
+    """A tensor of reference values; its ``repr`` names shape and content, so that settings tell what made a result."""
+
+    def __init__(self, values: Tensor):
+        self.values = values.detach()
+        content = self.values.cpu().contiguous().double().numpy().tobytes()
+        self._digest = hashlib.sha256(content).hexdigest()[:12]
+
+    @classmethod
+    def inputs(cls, given: Any, name: str = "references") -> Given:
+        """A tensor of several inputs ``[N, *shape]``."""
+        values = read_reference(given, name)
+        if not isinstance(values, cls) or values.values.ndim < 2 or not len(values.values):
+            raise HoldfastError(f"{name} must be inputs [N, *shape], got {given!r}.")
+        return values
+
+    def fitting(self, x: Tensor, name: str = "references") -> Tensor:
+        """These inputs on the device of ``x [B, *shape]``; refuses other shapes."""
+        if self.values.shape[1:] != x.shape[1:]:
+            shape = ", ".join(map(str, x.shape[1:]))
+            raise HoldfastError(f"{name} must be [N, {shape}], got {tuple(self.values.shape)}.")
+        return self.values.to(x)
+
+    def __repr__(self) -> str:
+        return f"tensor{tuple(self.values.shape)}#{self._digest}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Given) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+Reference = float | Tensor | Given | Literal["blur", "mean", "uniform"]
+"""A number, a tensor, or how to make one: ``blur`` and ``mean`` (of the image), ``uniform`` (noise in the box)."""
+
+_WORDS = ("blur", "mean", "uniform")
+_BLUR = 0.1  # the standard deviation of the blur, as a share of the longer side (Fong & Vedaldi: 10 of 224 pixels)
+
+
+def read_reference(given: Any, name: str = "reference") -> float | Given | Literal["blur", "mean", "uniform"]:
+    """Refuse what cannot stand in for a feature, before anything runs."""
+    if isinstance(given, str):
+        if given not in _WORDS:
+            raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}, got {given!r}.")
+        return given  # type: ignore[return-value]  # mypy does not narrow a string by a tuple
+    if isinstance(given, Given):
+        return given
+    try:
+        values = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}.") from error
+    if not bool(torch.isfinite(values).all()):
+        raise HoldfastError(f"{name} holds NaN or infinity.")
+    return float(values) if values.ndim == 0 else Given(values)
+
+
+def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tensor:
+    """The point ``[B, *shape]`` at which every feature is taken away; what is no feature keeps its value.
+
+    Noise is the same for every case, so that batches do not matter.
+    """
+    x = cases.x
+    reference = read_reference(reference)
+    if isinstance(reference, Given):
+        points = _fitted(reference.values, x)
+    elif reference == "uniform":
+        points = noise(cases, 1, seed).expand_as(x)
+    elif reference in ("blur", "mean"):
+        if x.ndim != 4:
+            raise HoldfastError(f"reference {reference!r} is for images [B, C, H, W], got {tuple(x.shape)}.")
+        points = _blurred(x) if reference == "blur" else x.mean((2, 3), keepdim=True).expand_as(x)
+    else:
+        points = torch.full_like(x, float(reference))
+    low, high = cases.model.low, cases.model.high
+    if low is not None and high is not None and bool(((points < low) | (points > high)).any()):
+        raise HoldfastError(
+            f"reference leaves the model's bounds (values {float(points.min()):g} to {float(points.max()):g})."
+        )
+    return torch.where(cases.features.ids >= 0, points, x)
+
+
+def noise(cases: Cases, draws: int, seed: int) -> Tensor:
+    """``draws`` inputs ``[draws, *shape]``, uniform over the model's box."""
+    low, high = cases.model.low, cases.model.high
+    if low is None or high is None:
+        raise HoldfastError("uniform noise needs a model with bounds: give a tensor of reference values instead.")
+    generator = torch.Generator().manual_seed(seed % 2**63)
+    drawn = torch.rand(draws, *cases.x.shape[1:], generator=generator).to(cases.x)
+    return low + drawn * (high - low)
+
+
+def live_features(cases: Cases, points: Tensor) -> Tensor:
+    """Features ``[B, d]`` whose values differ from those of ``points``: taking away the others changes nothing."""
+    return cases.features.pool((cases.x != points).to(cases.x)) > 0
+
+
+def kept_scores(
+    cases: Cases,
+    points: Tensor,
+    case: Tensor,
+    kept: Callable[[slice], Tensor],
+    progress: Progress | None = None,
+) -> Tensor:
+    """The explained score ``[R]`` with some features kept and the others taken from ``points [B, *shape]``.
+
+    ``case [R]`` says whose input a row is; ``kept(piece)`` gives bool ``[r, d]`` for a piece of the rows.
+    """
+
+    def work(piece: slice) -> Tensor:
+        which = case[piece]
+        keep = cases.features.expand(kept(piece), which)
+        logits = cases.model(torch.where(keep, cases.x[which], points[which]))
+        return explained(logits, cases.label[which], cases.target[which])
+
+    parts = []
+    for piece, part in chunked(work, len(case), cases.model.chunk(cases.x)):
+        parts.append(part)
+        if progress is not None:
+            progress(piece.stop, len(case))
+    return torch.cat(parts) if parts else cases.x.new_zeros(0)
+
+
+def _fitted(values: Tensor, x: Tensor) -> Tensor:
+    values = values.to(x)
+    if tuple(values.shape) not in {tuple(x.shape), tuple(x.shape[1:])}:
+        raise HoldfastError(
+            f"reference must be a number or have the shape of one input {tuple(x.shape[1:])} or of the batch "
+            f"{tuple(x.shape)}, got {tuple(values.shape)}."
+        )
+    return values.expand_as(x)
+
+
+def _blurred(x: Tensor) -> Tensor:
+    """A Gaussian blur along each side, edges repeated."""
+    spread = _BLUR * max(x.shape[2:])
+    reach = max(1, round(3 * spread))
+    weights = torch.exp(-0.5 * (torch.arange(-reach, reach + 1).to(x) / spread) ** 2)
+    weights = weights / weights.sum()
+    flat = x.flatten(0, 1)[:, None]
+    flat = functional.conv2d(functional.pad(flat, (0, 0, reach, reach), "replicate"), weights[None, None, :, None])
+    flat = functional.conv2d(functional.pad(flat, (reach, reach, 0, 0), "replicate"), weights[None, None, None, :])
+    return flat.reshape(x.shape).clamp(x.amin(), x.amax())  # rounding must not leave the box
