@@ -64,7 +64,7 @@ def read_reference(given: Any, name: str = "reference") -> float | Given | Liter
     if isinstance(given, Given):
         return given
     try:
-        values = torch.as_tensor(given)
+        values = torch.as_tensor(given, dtype=torch.double if isinstance(given, float) else None)
     except (TypeError, ValueError, RuntimeError) as error:
         raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}.") from error
     if not bool(torch.isfinite(values).all()):

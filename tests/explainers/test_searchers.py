@@ -1,0 +1,203 @@
+"""Masks, counterfactuals and anchors: the explainers that search."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.explainers.anchor import _divergence, _edge
+from holdfast.reference import reference_points
+from toys import small_net
+
+# ---------------------------------------------------------------------- meaningful perturbations
+
+
+def _images() -> hf.Cases:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3)).double().eval()
+    return hf.Classifier(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 1, 8, 8).double())
+
+
+def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
+    """Fong & Vedaldi's loss, written again: L1 + TV + probability."""
+    kept = (1 - masked).reshape(len(cases), 1, 8, 8)
+    points = reference_points(cases, "blur")
+    share = cases.model.module(kept * cases.x + (1 - kept) * points).softmax(1)
+    own = share.gather(1, cases.label[:, None])[:, 0]
+    rough = torch.stack([kept.diff(dim=side).abs().pow(3).mean((1, 2, 3)) for side in (2, 3)]).sum(0)
+    return own + explainer.l1 * masked.mean(1) + explainer.tv * rough
+
+
+def test_bbmp_descends_its_objective() -> None:
+    cases = _images()
+    weighed = hf.Bbmp(l1=0.5, tv=1.0, steps=300)
+    found = _objective(cases, weighed.attribute(cases), weighed)
+    for simple in (torch.zeros(3, 64), torch.ones(3, 64), torch.full((3, 64), 0.5)):
+        assert bool((found <= _objective(cases, simple.double(), weighed) + 1e-6).all())
+
+
+def test_bbmps_first_step_follows_the_gradient_of_its_objective() -> None:
+    """Adam's first step is the sign of the gradient, which autograd tells independently."""
+    cases = _images()
+    explainer = hf.Bbmp(l1=0.5, tv=1.0, steps=1, rate=0.1)
+    masked = torch.ones(3, 64, dtype=torch.double, requires_grad=True)
+    (slope,) = torch.autograd.grad(_objective(cases, masked, explainer).sum(), masked)
+    expected = (1 - 0.1 * slope.sign()).clamp(0, 1)
+    torch.testing.assert_close(explainer.attribute(cases), expected, atol=1e-5, rtol=0)
+
+
+def test_bbmp_roughness_slope_is_that_of_autograd() -> None:
+    cases = _images()
+    explainer = hf.Bbmp(tv=2.0)
+    kept = torch.rand(3, 64, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
+    picture = kept.reshape(3, 1, 8, 8)
+    rough = torch.stack([picture.diff(dim=side).abs().pow(3).mean((1, 2, 3)).sum() for side in (2, 3)]).sum()
+    (slope,) = torch.autograd.grad(2.0 * rough, kept)
+    torch.testing.assert_close(explainer._roughness_slope(cases, kept.detach()), slope)
+
+
+@pytest.mark.parametrize("reference", ["blur", "uniform", 0.0, 0.5])
+def test_bbmp_takes_every_reference(reference: str | float) -> None:
+    assert hf.Bbmp(reference=reference, steps=5)(_images()).order.shape == (3, 64)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------- counterfactuals
+
+
+def test_the_top_k_hold_a_counterfactual_as_long_as_one_was_found() -> None:
+    x = torch.rand(4, 12, generator=torch.Generator().manual_seed(0)).double()
+    cases = hf.Classifier(small_net()).ask(x)
+    ranking = hf.Counterfactual(step=2)(cases)
+    top = ranking.top([4, 6, 8, 10, 12])
+    radius = hf.MinNorm(steps=60)(cases, top).radius
+    assert bool(torch.isfinite(radius).all())
+    assert bool((radius[:, :-1] >= radius[:, 1:]).all())
+
+
+def test_counterfactuals_of_a_linear_model_need_its_steepest_features_longest() -> None:
+    net = nn.Linear(12, 2).double().eval().requires_grad_(False)
+    cases = hf.Classifier(net).ask(torch.rand(3, 12).double())
+    steepest = (net.weight[0] - net.weight[1]).abs().argsort(descending=True)
+    assert torch.equal(hf.Counterfactual(step=1)(cases).order, steepest.expand(3, -1))
+
+
+def test_a_decision_that_never_changes_has_no_counterfactual() -> None:
+    net = nn.Linear(12, 2).double().eval().requires_grad_(False)
+    net.weight.zero_()
+    with pytest.raises(hf.HoldfastError, match="no change of the decision was found for any of the 2 cases"):
+        hf.Counterfactual()(hf.Classifier(net, (0, 1)).ask(torch.rand(2, 12)))
+
+
+def test_a_case_without_a_counterfactual_is_named() -> None:
+    net = nn.Linear(2, 2).double().eval().requires_grad_(False)
+    net.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
+    net.bias.copy_(torch.tensor([0.0, 0.5]))
+    model = hf.Classifier(net, (torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0])))
+    x = torch.tensor([[0.9, 0.5], [0.1, 0.5]]).double()
+    ids = torch.tensor([[0, 1], [-1, 0]])  # the second case may not move what matters
+    ranking = hf.Counterfactual(step=1)(model.ask(x, features=hf.Features.of(ids)))
+    assert ranking.notes == ("no counterfactual was found for case 1: the order there means nothing.",)
+    assert ranking.doubt is not None
+    assert ranking.doubt.tolist() == [0, 1]
+
+
+# ---------------------------------------------------------------------- anchors
+
+
+def _both_high(rows: Tensor) -> Tensor:
+    return ((rows[:, 1] > 0.5) & (rows[:, 3] > 0.5)).astype(int)  # type: ignore[attr-defined, no-any-return]
+
+
+def _table() -> tuple[hf.Cases, Tensor]:
+    rows = torch.rand(400, 6, generator=torch.Generator().manual_seed(0))
+    x = torch.tensor([[0.5, 0.9, 0.5, 0.9, 0.5, 0.5], [0.5, 0.1, 0.5, 0.9, 0.5, 0.5]])
+    return hf.BlackBox(_both_high, (0, 1), classes=2).ask(x), rows
+
+
+def test_an_anchor_names_the_columns_a_rule_reads() -> None:
+    cases, rows = _table()
+    both, one = hf.Anchor(references=rows).find(cases)
+    assert set(both.features) == {1, 3}
+    assert one.features == (1,)
+    assert both.held
+    assert one.held
+    assert both.precision == 1
+    agree = (rows[:, 1] > rows[:, 1].quantile(0.75)) & (rows[:, 3] > rows[:, 3].quantile(0.75))
+    assert both.coverage == pytest.approx(float(agree.float().mean()))
+
+
+def test_the_rule_comes_first_in_the_ranking_and_is_told() -> None:
+    cases, rows = _table()
+    ranking = hf.Anchor(references=rows)(cases)
+    assert set(ranking.order[0, :2].tolist()) == {1, 3}
+    assert int(ranking.order[1, 0]) == 1
+    assert ranking.notes[0].startswith("case 0: an anchor of 2 features has precision 1.000")
+
+
+def test_without_data_features_fall_back_to_the_reference() -> None:
+    cases, _ = _table()
+    both = hf.Anchor(swap=0.25).find(cases)[0]
+    assert set(both.features) == {1, 3}
+    assert both.coverage == pytest.approx(0.75**2)
+
+
+def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    model = hf.BlackBox(lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2)
+    ranking = hf.Anchor(most_features=2, most_rows=500)(model.ask(torch.rand(1, 4) + 0.0))
+    assert "no anchor; the best rule of" in ranking.notes[0]
+
+
+def test_a_targeted_anchor_keeps_the_target_away() -> None:
+    cases, rows = _table()
+    aimed = cases.model.ask(cases.x[:1], target=0)
+    assert set(hf.Anchor(references=rows).find(aimed)[0].features) == {1, 3}
+
+
+def test_an_input_that_is_its_reference_is_anchored_by_nothing() -> None:
+    model = hf.BlackBox(_both_high, (0, 1), classes=2)
+    rule = hf.Anchor().find(model.ask(torch.zeros(1, 6)))[0]
+    assert (rule.features, rule.coverage, rule.held) == ((), 1.0, True)
+
+
+def test_the_bounds_of_a_precision_are_where_the_divergence_says() -> None:
+    mean = torch.tensor([0.0, 0.3, 0.9, 1.0]).double()
+    level = torch.tensor([0.05, 0.1, 0.2, 0.4]).double()
+    low, high = _edge(mean, level, torch.zeros(4).double()), _edge(mean, level, torch.ones(4).double())
+    assert float(low[0]) == 0
+    assert float(high[3]) == 1
+    for i in range(4):
+        for edge in (float(low[i]), float(high[i])):
+            if 0 < edge < 1 and edge != float(mean[i]):
+                p = float(mean[i])
+                kl = sum(a * math.log(a / b) for a, b in ((p, edge), (1 - p, 1 - edge)) if a > 0)
+                assert kl == pytest.approx(float(level[i]), abs=1e-6)
+    torch.testing.assert_close(_divergence(mean, mean), torch.zeros(4).double())
+
+
+# ---------------------------------------------------------------------- black boxes
+
+
+def test_decisions_must_be_decisions() -> None:
+    with pytest.raises(hf.HoldfastError, match=r"must return decisions \[R\] from 0 to 1"):
+        hf.BlackBox(lambda rows: rows[:, 0], classes=2).ask(torch.rand(2, 3))
+    with pytest.raises(hf.HoldfastError, match="expected a function"):
+        hf.BlackBox(3)  # type: ignore[arg-type]
+
+
+def test_a_black_box_of_scores_is_asked_in_numpy() -> None:
+    model = hf.BlackBox(lambda rows: rows[:, :3] * 2, (0, 1))
+    x = torch.rand(4, 5)
+    torch.testing.assert_close(model(x), 2 * x[:, :3])
+    assert "BlackBox(function" in repr(model)
+    assert model.queries.gradient == 0
+
+
+def test_radii_need_gradients() -> None:
+    model = hf.BlackBox(lambda rows: rows[:, :3] * 2, (0, 1))
+    with pytest.raises(hf.HoldfastError, match="black box without gradients"):
+        hf.MinNorm()(model.ask(torch.rand(1, 5)), torch.ones(1, 1, 5, dtype=torch.bool))
