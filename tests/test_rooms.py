@@ -25,6 +25,7 @@ ORDER = [
     "curve",
     "data",
     "report",
+    "interop",
     "cli",
 ]
 

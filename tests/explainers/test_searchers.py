@@ -26,7 +26,7 @@ def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
     """Fong & Vedaldi's loss, written again: L1 + TV + probability."""
     kept = (1 - masked).reshape(len(cases), 1, 8, 8)
     points = reference_points(cases, "blur")
-    share = cases.model.module(kept * cases.x + (1 - kept) * points).softmax(1)
+    share: Tensor = cases.model.module(kept * cases.x + (1 - kept) * points).softmax(1)
     own = share.gather(1, cases.label[:, None])[:, 0]
     rough = torch.stack([kept.diff(dim=side).abs().pow(3).mean((1, 2, 3)) for side in (2, 3)]).sum(0)
     return own + explainer.l1 * masked.mean(1) + explainer.tv * rough

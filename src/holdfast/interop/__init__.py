@@ -1,0 +1,1 @@
+"""Doors to other libraries: their explanations judged here, and ours used there."""

@@ -1,0 +1,165 @@
+"""Quantus: explainers as its ``explain_func``, and the two robustness criteria as its metrics.
+
+>>> metric = RobustnessRest(bounds=(0, 1))
+>>> metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain_func(hf.GreedyAS(), bounds=(0, 1)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from holdfast.cases import Cases
+from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
+from holdfast.curve import SIZES, trace
+from holdfast.errors import HoldfastError
+from holdfast.explainers import Explainer
+from holdfast.features import Features
+from holdfast.model import Bound, Classifier
+from holdfast.ranking import Ranking
+from holdfast.robustness import Judge, Robustness
+
+try:
+    from quantus.helpers.enums import DataType, EvaluationCategory, ModelType, ScoreDirection
+    from quantus.metrics.base import Metric
+except ImportError as error:
+    raise HoldfastError('this door needs Quantus: pip install "holdfast[quantus]".') from error
+
+Bounds = tuple[Bound, Bound] | None
+
+
+def explain_func(
+    explainer: Explainer, bounds: Bounds = None, features: Features | Tensor | None = None
+) -> Callable[..., np.ndarray]:
+    """``explain_func(model, inputs, targets) -> attributions`` as Quantus calls it: the scores of the ranking.
+
+    Colour channels that share a feature are one channel in the answer, as in Quantus' own.
+    """
+
+    def explain(model: nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
+        cases = _ask(model, inputs, targets, bounds, features)
+        scores = cases.features.spread(explainer(cases).scores)
+        if scores.ndim == 4 and scores.shape[1] == 1:
+            scores = scores.expand(-1, -1, *cases.x.shape[2:])
+        else:
+            scores = scores.expand_as(cases.x)
+        answer: np.ndarray = scores.cpu().numpy().copy()
+        return answer
+
+    return explain
+
+
+class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed here
+    """The area under a robustness criterion as more features are called relevant, one number an input."""
+
+    data_applicability = {DataType.IMAGE, DataType.TIMESERIES, DataType.TABULAR}  # noqa: RUF012  # as Quantus has it
+    model_applicability = {ModelType.TORCH}  # noqa: RUF012
+    evaluation_category = EvaluationCategory.FAITHFULNESS
+    _criterion: type[PerturbRest | PerturbRelevant]
+
+    def __init__(
+        self,
+        robustness: Robustness | None = None,
+        sizes: Sequence[float] = SIZES,
+        bounds: Bounds = None,
+        features: Features | Tensor | None = None,
+        abs: bool = False,
+        normalise: bool = False,
+        normalise_func: Callable[..., np.ndarray] | None = None,
+        normalise_func_kwargs: dict[str, Any] | None = None,
+        return_aggregate: bool = False,
+        aggregate_func: Callable[..., Any] | None = None,
+        default_plot_func: Callable[..., Any] | None = None,
+        disable_warnings: bool = True,
+        display_progressbar: bool = False,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            abs=abs,
+            normalise=normalise,
+            normalise_func=normalise_func,
+            normalise_func_kwargs=normalise_func_kwargs,
+            return_aggregate=return_aggregate,
+            aggregate_func=aggregate_func,
+            default_plot_func=default_plot_func,
+            display_progressbar=display_progressbar,
+            disable_warnings=disable_warnings,
+            **kwargs,
+        )
+        self._judge: Criterion = self._criterion(Judge() if robustness is None else robustness)
+        self._sizes, self._bounds, self._features = sizes, bounds, features
+
+    def __call__(
+        self,
+        model: nn.Module,
+        x_batch: np.ndarray,
+        y_batch: np.ndarray,
+        a_batch: np.ndarray | None = None,
+        s_batch: np.ndarray | None = None,
+        channel_first: bool | None = None,
+        explain_func: Callable[..., np.ndarray] | None = None,
+        explain_func_kwargs: dict[str, Any] | None = None,
+        model_predict_kwargs: dict[str, Any] | None = None,
+        softmax: bool | None = False,
+        device: str | None = None,
+        batch_size: int = 64,
+        **kwargs: Any,
+    ) -> list[float]:
+        """One area an input. Quantus asks all its metrics with these arguments."""
+        found: list[float] = super().__call__(
+            model=model,
+            x_batch=x_batch,
+            y_batch=y_batch,
+            a_batch=a_batch,
+            s_batch=s_batch,
+            channel_first=channel_first,
+            explain_func=explain_func,
+            explain_func_kwargs=explain_func_kwargs,
+            model_predict_kwargs=model_predict_kwargs,
+            softmax=softmax,
+            device=device,
+            batch_size=batch_size,
+            **kwargs,
+        )
+        return found
+
+    def evaluate_batch(
+        self, model: Any, x_batch: np.ndarray, y_batch: np.ndarray, a_batch: np.ndarray, **_: Any
+    ) -> np.ndarray:
+        """The area of every input of a batch."""
+        cases = _ask(model.get_model(), x_batch, y_batch, self._bounds, self._features)
+        given = torch.as_tensor(np.ascontiguousarray(a_batch)).to(cases.x)
+        if given.ndim != cases.x.ndim or not all(a in (1, n) for a, n in zip(given.shape, cases.x.shape, strict=True)):
+            raise HoldfastError(f"a_batch of shape {tuple(given.shape)} does not fit x_batch {tuple(cases.x.shape)}.")
+        ranking = Ranking.by_score(cases, cases.features.pool(given.expand_as(cases.x)), "a_batch", ties=0)
+        areas: np.ndarray = trace(cases, ranking, self._judge, self._sizes).auc().cpu().numpy()
+        return areas
+
+
+class RobustnessRest(_RobustnessMetric):
+    """Area under Robustness-S̄r: the relevant features are held, all others may move. Higher is better."""
+
+    name = "Robustness-S̄r"
+    score_direction = ScoreDirection.HIGHER
+    _criterion = PerturbRest
+
+
+class RobustnessRelevant(_RobustnessMetric):
+    """Area under Robustness-Sr: only the relevant features may move. Lower is better."""
+
+    name = "Robustness-Sr"
+    score_direction = ScoreDirection.LOWER
+    _criterion = PerturbRelevant
+
+
+def _ask(model: Any, inputs: Any, targets: Any, bounds: Bounds, features: Features | Tensor | None) -> Cases:
+    if not isinstance(model, nn.Module):
+        raise HoldfastError(f"only torch modules can be measured, got {type(model).__name__}.")
+    classifier = Classifier(model, bounds)
+    x = torch.as_tensor(np.ascontiguousarray(inputs)).to(classifier.device, classifier.dtype)
+    label = None if targets is None else torch.as_tensor(np.asarray(targets)).long()
+    return classifier.ask(x, label=label, features=features)

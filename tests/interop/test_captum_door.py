@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from captum import attr as captum
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.interop.captum import AsCaptum, from_captum
+from toys import small_net
+
+QUICK = hf.GreedyAS(hf.PerturbRest(hf.MinNorm(steps=10)), step=0.2, samples=2)
+
+
+def _x(*shape: int) -> Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(0)).double()
+
+
+def _cnn() -> nn.Module:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 16, 4))
+    return net.double().eval().requires_grad_(False)
+
+
+# ---------------------------------------------------------------------- from Captum
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        captum.Saliency,
+        captum.InputXGradient,
+        captum.IntegratedGradients,
+        captum.DeepLift,
+        captum.GuidedBackprop,
+        captum.FeatureAblation,
+        lambda net: captum.NoiseTunnel(captum.Saliency(net)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Setting backward hooks on ReLU")
+def test_any_captum_method_is_an_explainer_in_one_line(make: Any) -> None:
+    net, x = _cnn(), _x(3, 3, 6, 6)
+    cases = hf.Classifier(net, (0, 1)).ask(x)
+    torch.manual_seed(0)
+    ranking = from_captum(make(net))(cases)
+    assert ranking.order.shape == (3, 36)
+    assert cases.model.queries.forward > 3
+
+
+def test_it_ranks_by_what_captum_returns() -> None:
+    net, x = _cnn(), _x(3, 3, 6, 6)
+    cases = hf.Classifier(net).ask(x)
+    expected = captum.InputXGradient(net).attribute(x.clone().requires_grad_(), target=cases.label).sum(1).flatten(1)
+    explainer = from_captum(captum.InputXGradient(net))
+    torch.testing.assert_close(explainer.attribute(cases), expected.detach())
+    assert repr(explainer) == "from_captum(InputXGradient, absolute=False, seed=0)"
+    absolute = from_captum(captum.InputXGradient(net), absolute=True)(cases)
+    torch.testing.assert_close(absolute.scores, expected.detach().abs())
+
+
+@pytest.mark.parametrize("method", [captum.FeatureAblation, captum.ShapleyValues])
+def test_methods_with_a_feature_mask_are_given_the_features(method: Any) -> None:
+    net, x = small_net(), _x(2, 12)
+    features = hf.Features.of(torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2, -1, -1, -1]))
+    cases = hf.Classifier(net).ask(x, features=features)
+    found = from_captum(method(net)).attribute(cases)
+    if method is captum.FeatureAblation:
+        torch.testing.assert_close(found, hf.LeaveOneOut().attribute(cases))
+    assert found.shape == (2, 3)
+    own = from_captum(method(net), feature_mask=torch.arange(12)[None])
+    assert "feature_mask=tensor(1, 12)" in repr(own)
+
+
+def test_every_case_may_have_its_own_features_and_arguments() -> None:
+    net, x = small_net(), _x(2, 12)
+    ids = torch.stack([torch.arange(12) // 3, torch.arange(12) // 4])
+    cases = hf.Classifier(net, chunk=1).ask(x, features=hf.Features.of(ids))
+    baselines = _x(4, 12)[2:]
+    found = from_captum(captum.FeatureAblation(net), baselines=baselines).attribute(cases)
+    torch.testing.assert_close(found, hf.LeaveOneOut(baselines).attribute(cases))
+
+
+def test_why_not_t_takes_the_other_attribution_off() -> None:
+    net, x = small_net(), _x(2, 12)
+    model = hf.Classifier(net)
+    target = (model(x).argmax(1) + 1) % 4
+    aimed = model.ask(x, target=target)
+    explainer = from_captum(captum.IntegratedGradients(net), n_steps=10)
+    torch.testing.assert_close(explainer.attribute(aimed), hf.IntegratedGradients().attribute(aimed))
+
+
+def test_attributions_of_something_else_are_refused() -> None:
+    net, x = _cnn(), _x(2, 3, 6, 6)
+    cases = hf.Classifier(net).ask(x)
+    layer = captum.LayerActivation(net, net[0])  # type: ignore[index]
+    with pytest.raises(hf.HoldfastError, match="LayerActivation takes no target"):
+        from_captum(layer)
+
+    class Delta(captum.Saliency):  # type: ignore[misc]
+        def attribute(self, inputs: Tensor, target: Any) -> Any:
+            return super().attribute(inputs, target=target), torch.zeros(2)
+
+    with pytest.raises(hf.HoldfastError, match="Delta returned tuple for inputs of shape"):
+        from_captum(Delta(net))(cases)
+    grad_cam = captum.LayerGradCam(net, net[0])  # type: ignore[index]
+    with pytest.raises(
+        hf.HoldfastError, match=r"LayerGradCam returned \(2, 1, 4, 4\) for inputs of shape \(2, 3, 6, 6\)"
+    ):
+        from_captum(grad_cam)(cases)
+
+
+def test_what_the_cases_decide_cannot_be_given() -> None:
+    with pytest.raises(hf.HoldfastError, match="target is set by the cases"):
+        from_captum(captum.Saliency(small_net()), target=1)
+    with pytest.raises(hf.HoldfastError, match="expected a captum"):
+        from_captum(small_net())
+
+
+# ---------------------------------------------------------------------- to Captum
+
+
+def test_scores_come_back_in_the_shape_of_the_input() -> None:
+    net, x = _cnn(), _x(2, 3, 6, 6)
+    scores = AsCaptum(hf.LeaveOneOut(), net, bounds=(0, 1)).attribute(x.float())
+    assert isinstance(scores, Tensor)
+    assert scores.shape == x.shape
+    assert scores.dtype == torch.float32
+    expected = captum.FeatureAblation(net).attribute(x, target=net(x).argmax(1))
+    torch.testing.assert_close(scores, expected.float(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_feature_mask_makes_features() -> None:
+    net, x = _cnn(), _x(2, 3, 6, 6)
+    mask = hf.Features.patches((3, 6, 6), 3).ids
+    scores = AsCaptum(QUICK, net).attribute(x, feature_mask=mask)
+    assert isinstance(scores, Tensor)
+    ranking = QUICK(hf.Classifier(net).ask(x, features=mask))
+    torch.testing.assert_close(scores[:, 0, ::3, ::3].flatten(1), ranking.scores)
+
+
+@pytest.mark.parametrize(
+    "target", [2, (2,), torch.tensor(2), torch.tensor([2]), [2, 2, 2], [(2,), (2,), (2,)], torch.tensor([2, 2, 2])]
+)
+def test_every_form_of_target_names_the_class(target: Any) -> None:
+    net, x = small_net(), _x(3, 12)
+    method = AsCaptum(hf.IntegratedGradients(), net)
+    expected = hf.IntegratedGradients().attribute(hf.Classifier(net).ask(x, label=2))
+    torch.testing.assert_close(method.attribute(x, target=target), expected)
+    tunnel = captum.NoiseTunnel(method)
+    assert tunnel.attribute(x, target=target, nt_samples=2, stdevs=0.1).shape == x.shape
+
+
+def test_no_target_is_the_prediction() -> None:
+    net, x = small_net(), _x(3, 12)
+    method = AsCaptum(hf.Grad(), net)
+    torch.testing.assert_close(method.attribute(x), method.attribute(x, target=net(x).argmax(1)))
+
+
+@pytest.mark.filterwarnings("ignore:no feature was worth more")
+def test_a_noise_tunnel_goes_around_every_explainer() -> None:
+    """Also where its noise leaves the box, and with a mask."""
+    net, x = small_net(), _x(2, 12)
+    mask = torch.arange(12)[None] // 2
+    torch.manual_seed(0)
+    for explainer in (QUICK, hf.DeepLift(), hf.Random()):
+        method = captum.NoiseTunnel(AsCaptum(explainer, net, bounds=(0, 1)))
+        scores = method.attribute(x, nt_samples=3, stdevs=0.3, feature_mask=mask)
+        assert scores.shape == x.shape
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net()
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        out: Tensor = self.net(torch.cat([left.flatten(1), right], 1))
+        return out
+
+
+def test_several_inputs_are_explained_together() -> None:
+    x = _x(3, 12)
+    parts = x[:, :8].reshape(3, 2, 4), x[:, 8:]
+    found = AsCaptum(hf.IntegratedGradients(), Two().eval()).attribute(parts, target=1)
+    whole = AsCaptum(hf.IntegratedGradients(), small_net()).attribute(x, target=1)
+    assert isinstance(found, tuple)
+    assert isinstance(whole, Tensor)
+    assert [part.shape for part in found] == [(3, 2, 4), (3, 4)]
+    torch.testing.assert_close(torch.cat([part.flatten(1) for part in found], 1), whole)
+    masks = torch.zeros(1, 2, 4).long(), torch.ones(1, 4).long()
+    grouped = AsCaptum(hf.LeaveOneOut(), Two().eval(), (0, 1)).attribute(parts, target=1, feature_mask=masks)
+    assert isinstance(grouped, tuple)
+    assert grouped[0].unique(dim=1).shape == (3, 1, 4)
+    assert len(captum.NoiseTunnel(AsCaptum(hf.Grad(), Two().eval())).attribute(parts, target=1)) == 2
+
+
+def test_bad_masks_targets_and_arguments_are_refused() -> None:
+    method, x = AsCaptum(hf.Grad(), small_net()), _x(3, 12)
+    with pytest.raises(
+        hf.HoldfastError, match=r"feature_mask of shape \(1, 5\) does not cover inputs of shape \(3, 12\)"
+    ):
+        method.attribute(x, feature_mask=torch.zeros(1, 5).long())
+    with pytest.raises(hf.HoldfastError, match="the id, from 0, of its feature"):
+        method.attribute(x, feature_mask=torch.full((1, 12), -1))
+    with pytest.raises(hf.HoldfastError, match="feature_mask has 2 tensors for 1 inputs"):
+        method.attribute(x, feature_mask=(torch.zeros(1, 12).long(), torch.zeros(1, 12).long()))
+    with pytest.raises(hf.HoldfastError, match="target must name one class for each input"):
+        method.attribute(x, target=[(1, 2), (1,), (2,)])
+    with pytest.raises(hf.HoldfastError, match="label must be a class from 0 to 3"):
+        method.attribute(x, target=7)
+    with pytest.raises(hf.HoldfastError, match="additional_forward_args"):
+        method.attribute(x, additional_forward_args=1)
+    with pytest.raises(hf.HoldfastError, match="expected a holdfast explainer"):
+        AsCaptum(captum.Saliency(small_net()), small_net())
+    with pytest.raises(hf.HoldfastError, match="has its own bounds"):
+        AsCaptum(hf.Grad(), hf.Classifier(small_net()), (0, 1))

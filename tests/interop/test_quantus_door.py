@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import holdfast as hf
+
+if sys.version_info < (3, 11):
+    pytest.skip("Quantus is pinned for Python 3.11 and newer", allow_module_level=True)
+
+import quantus
+
+from holdfast.interop.quantus import RobustnessRelevant, RobustnessRest, explain_func
+
+JUDGE = hf.MinNorm(steps=30)
+
+
+def _digits() -> tuple[nn.Module, np.ndarray, np.ndarray]:
+    data = hf.data.mnist()
+    net = hf.data.mnist_cnn().module
+    x = data.x[:4]
+    return net, x.numpy(), net(x).argmax(1).numpy()
+
+
+@pytest.mark.parametrize("kind", [(RobustnessRest, hf.PerturbRest), (RobustnessRelevant, hf.PerturbRelevant)])
+def test_a_metric_is_the_area_of_its_criterion(kind: tuple[Any, Any]) -> None:
+    net, x, y = _digits()
+    metric = kind[0](JUDGE, sizes=(0.1, 0.3), bounds=(0, 1))
+    explain = explain_func(hf.Grad(), bounds=(0, 1))
+    found = metric(model=net, x_batch=x, y_batch=y, a_batch=explain(net, x, y), batch_size=3)
+    cases = hf.Classifier(net, (0, 1)).ask(torch.as_tensor(x))
+    expected = hf.trace(cases, hf.Grad()(cases), kind[1](JUDGE), (0.1, 0.3)).auc()
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3)
+    asked = metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain)
+    np.testing.assert_allclose(asked, found, rtol=1e-3)
+
+
+def test_quantus_evaluates_with_them_beside_its_own() -> None:
+    """Quantus' own entry point, explainers from here, metrics from both."""
+    net, x, y = _digits()
+    metrics = {
+        "S̄r": RobustnessRest(JUDGE, sizes=(0.1, 0.3), bounds=(0, 1)),
+        "sparseness": quantus.Sparseness(disable_warnings=True),
+    }
+    a_batch = {
+        "Greedy-AS": explain_func(hf.GreedyAS.quick(), bounds=(0, 1))(net, x, y),
+        "random": explain_func(hf.Random(), bounds=(0, 1))(net, x, y),
+    }
+    found = quantus.evaluate(metrics=metrics, xai_methods=a_batch, model=net, x_batch=x, y_batch=y)
+    assert set(found) == {"Greedy-AS", "random"}
+    assert np.mean(found["Greedy-AS"]["S̄r"]) > np.mean(found["random"]["S̄r"])
+
+
+def test_an_explain_func_serves_quantus_own_metrics() -> None:
+    net, x, y = _digits()
+    metric = quantus.MaxSensitivity(nr_samples=2, disable_warnings=True, return_aggregate=False)
+    found = metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain_func(hf.Grad()))
+    assert len(found) == 4
+    assert np.isfinite(found).all()
+
+
+def test_colour_tables_and_groups_fit() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(48, 3)).eval()
+    x, y = torch.rand(2, 3, 4, 4).numpy(), np.array([0, 1])
+    assert explain_func(hf.Grad())(net, x, y).shape == (2, 1, 4, 4)
+    separate = hf.Features.pixels((3, 4, 4), "separate")
+    assert explain_func(hf.Grad(), features=separate)(net, x, y).shape == (2, 3, 4, 4)
+    patches = hf.Features.patches((3, 4, 4), 2)
+    grouped = explain_func(hf.Grad(), features=patches)(net, x, y)
+    assert grouped.shape == (2, 1, 4, 4)
+    assert len(np.unique(grouped[0])) == 4
+    table = nn.Linear(6, 3).eval()
+    assert explain_func(hf.Grad())(table, np.random.default_rng(0).random((2, 6), np.float32), y).shape == (2, 6)
+
+
+def test_bad_input_is_refused() -> None:
+    net, x, y = _digits()
+    with pytest.raises(hf.HoldfastError, match="only torch modules"):
+        explain_func(hf.Grad())(lambda rows: rows, x, y)
+    metric = RobustnessRest(JUDGE, bounds=(0, 1))
+    with pytest.raises(hf.HoldfastError, match="does not fit x_batch"):
+        metric.evaluate_batch(_Model(net), x, y, np.zeros((4, 1, 5, 5)))
+
+
+class _Model:
+    def __init__(self, net: nn.Module):
+        self.net = net
+
+    def get_model(self) -> nn.Module:
+        return self.net
+
+
+def test_training_mode_is_refused() -> None:
+    net, x, y = _digits()
+    with pytest.raises(hf.HoldfastError, match="training mode"):
+        explain_func(hf.Grad())(nn.Sequential(net, nn.Dropout()), x, y)
