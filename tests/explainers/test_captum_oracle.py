@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from captum import attr as captum
-from captum.attr._utils.lrp_rules import EpsilonRule
+from captum.attr._utils.lrp_rules import Alpha1_Beta0_Rule, EpsilonRule
 from torch import Tensor, nn
 
 import holdfast as hf
@@ -172,6 +172,16 @@ def test_deep_lift_says_when_activations_escape_it() -> None:
 
     with pytest.warns(hf.HoldfastWarning, match="miss the change of the score"):
         hf.DeepLift()(hf.Classifier(Functional().eval()).ask(x))
+
+
+def test_a_layers_own_rule_is_kept_and_left_in_place() -> None:
+    net, x = _mlp()
+    net[0].rule = rule = Alpha1_Beta0_Rule()  # type: ignore[index]
+    own = hf.Lrp().attribute(hf.Classifier(net, chunk=2).ask(x))
+    assert net[0].rule is rule  # type: ignore[index]
+    plain = hf.Lrp().attribute(hf.Classifier(small_net()).ask(x))
+    assert not torch.allclose(own, plain)
+    torch.testing.assert_close(own, captum.LRP(net).attribute(x.requires_grad_(), target=net(x).argmax(1)).detach())
 
 
 def test_lrp_names_the_layer_it_has_no_rule_for() -> None:

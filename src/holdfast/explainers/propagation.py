@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -45,7 +44,7 @@ class DeepLift(Attribution):
         points = reference_points(cases, self.reference, self.seed)
         _require_single_use(cases, tuple(SUPPORTED_NON_LINEAR), "DeepLift")
         lost = 0.0
-        with _copied(cases.model) as scored:
+        with _hooked(cases.model) as scored:
             method = captum.DeepLift(scored)
 
             def work(piece: slice) -> Tensor:
@@ -80,7 +79,8 @@ class DeepLift(Attribution):
 class Lrp(Attribution):
     """Layer-wise relevance propagation, epsilon rule: a layer's score is shared by how much each input gave.
 
-    By its formula the reference is zero. Asked "why not t?", the relevance for t is taken off that for the label.
+    By its formula the reference is zero. A layer with a Captum ``rule`` of its own keeps that. Asked "why not t?", the
+    relevance for t is taken off that for the label.
     """
 
     epsilon: float = 1e-9
@@ -95,19 +95,27 @@ class Lrp(Attribution):
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         ruled = (*SUPPORTED_LAYERS_WITH_RULES, *_RESHAPING)
-        _require_single_use(cases, tuple(SUPPORTED_LAYERS_WITH_RULES), "Lrp")
-        with _copied(cases.model) as scored:
+        rules = {
+            layer: getattr(layer, "rule", EpsilonRule(self.epsilon))
+            for layer in cases.model.module.modules()
+            if type(layer) in ruled or hasattr(layer, "rule")
+        }
+        cases.model.require_gradients()
+        with _hooked(cases.model) as scored:
 
             def relevance(part: Cases, of: Tensor) -> Tensor:
-                for layer in scored.modules():
-                    if type(layer) in ruled:
-                        layer.rule = EpsilonRule(self.epsilon)
+                for layer, rule in rules.items():  # each call of Captum's takes them off again
+                    layer.rule = rule
                 try:
                     found: Tensor = captum.LRP(scored).attribute(
                         _leaf(part.x), additional_forward_args=(of, torch.full_like(of, ANY))
                     )
                 except TypeError as error:
                     raise HoldfastError(f"Lrp has no rule for a layer of this network: {_layer_in(error)}.") from error
+                except RuntimeError as error:
+                    if "used more than once" in str(error):
+                        _require_single_use(cases, ruled, "Lrp")
+                    raise
                 return found.detach()
 
             def work(piece: slice) -> Tensor:
@@ -140,15 +148,15 @@ class _Scored(nn.Module):
 
 
 @contextmanager
-def _copied(model: Classifier) -> Iterator[_Scored]:
-    """The score on a copy of the network: Captum leaves marks on the layers it hooks."""
-    asked = copy.copy(model)
-    asked.module = copy.deepcopy(model.module)
-    before = asked.queries
+def _hooked(model: Classifier) -> Iterator[_Scored]:
+    """The score as a module that Captum may hook; the marks it leaves on layers are wiped off afterwards."""
+    marks = [(layer, dict(vars(layer))) for layer in model.module.modules()]
     try:
-        yield _Scored(asked).eval()
+        yield _Scored(model).eval()
     finally:
-        model.queries += asked.queries - before
+        for layer, before in marks:
+            vars(layer).clear()
+            vars(layer).update(before)
 
 
 def _require_single_use(cases: Cases, kinds: tuple[type, ...], method: str) -> None:
