@@ -12,6 +12,11 @@ from PIL import Image
 
 import holdfast as hf
 from holdfast import cli
+from holdfast.cli import arguments as words
+from holdfast.cli.names import EXPLAINERS as NAMES
+from holdfast.criteria import CRITERIA
+from holdfast.explainers import EXPLAINERS
+from holdfast.robustness import METHODS
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 COMMAND = [str(Path(sys.executable).with_name("holdfast"))]
@@ -75,11 +80,29 @@ def test_a_picture_file_with_a_mask_and_a_target(tmp_path: Path) -> None:
 
 def test_list_and_version() -> None:
     listed = json.loads(run("list", "--json").stdout)
-    assert [row["name"] for row in listed["robustness methods"]] == ["MinNorm", "Judge", "PGD", "Linear"]
-    assert "upper bound" in listed["robustness methods"][0]["about"]
-    assert {row["name"] for row in listed["explainers"]} >= {"GreedyAS", "Greedy", "OneStepBanzhaf"}
-    assert "PerturbRest" in run("list").stdout
+    assert {row["class"] for row in listed["robustness methods"]} == {kind.__name__ for kind in METHODS}
+    assert {row["class"] for row in listed["explainers"]} == {kind.__name__ for kind in EXPLAINERS}
+    assert {row["class"] for row in listed["criteria"]} == {kind.__name__ for kind in CRITERIA}
+    shap = next(row for row in listed["explainers"] if row["name"] == "shap-paper")
+    assert (shap["from"], shap["needs"], shap["model rows"]) == ("Lundberg & Lee 2017", ["reference"], 20_002)
+    assert "Wachter et al." in run("list").stdout
     assert run("--version").stdout.startswith(f"holdfast {hf.__version__}")
+
+
+def test_list_tells_all_about_one() -> None:
+    told = run("list", "bbmp").stdout
+    assert "Fong & Vedaldi 2017" in told
+    assert "Features masked most come first." in " ".join(told.split())
+    assert json.loads(run("list", "judge", "--json").stdout)["settings"]["starts"] == "24"
+    assert "there is no 'lime'" in run("list", "lime", code=2).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [name for name in NAMES if name != "shap-paper"])
+def test_explain_takes_every_method(method: str, tmp_path: Path) -> None:
+    out = ("--features", "patches:4", "--out", tmp_path / "e.png", "--json")
+    answer = json.loads(run("explain", "--digit", 0, "--method", method, "--top", 5, *out).stdout)
+    assert len(answer["order"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -135,7 +158,7 @@ def test_explain_as_json_is_the_librarys_answer(tmp_path: Path) -> None:
     answer = json.loads(run("explain", "--digit", 3, "--method", "grad", "--top", 30, *out).stdout)
     cases = hf.data.mnist_cnn().ask(hf.data.mnist().x[3:4])
     assert answer["order"] == hf.Grad()(cases).order[0, :30].tolist()
-    assert answer["explainer"] == "Grad()"
+    assert answer["explainer"] == "Grad(seed=0)"
     assert [row["subset"] for row in answer["rows"]] == ["only these move", "these are held"]
     assert set(answer["pertinent positive"]) | set(answer["pertinent negative"]) <= set(answer["order"])
 
@@ -147,7 +170,7 @@ def test_an_interrupted_explanation_ends_cleanly(
         def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_explainer", lambda *settings: Interrupted())
+    monkeypatch.setattr(words, "explainer", lambda *settings: Interrupted())
     monkeypatch.setattr(sys, "argv", ["holdfast", "explain", "--digit", "0", "--out", str(tmp_path / "e.png")])
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -165,6 +188,9 @@ def test_an_interrupted_explanation_ends_cleanly(
         (["--digit", 0, "--top", 5000, "--method", "grad"], "at most the 784 features"),
         (["--digit", 0, "--method", "lime"], "no explainer 'lime'"),
         (["--digit", 0, "--objective", "both"], "--objective must be one of rest, relevant"),
+        (["--digit", 0, "--method", "grad", "--reference", 0], "grad takes no reference"),
+        (["--digit", 0, "--method", "shap", "--reference", "black"], "reference must be a number, a tensor or one of"),
+        (["--digit", 0, "--method", "shap", "--reference", 2], "leaves the model's bounds"),
         (["--digit", 0, "--target", 7], "its own label 7"),
         (["--digit", 0, "--out", "picture.foo"], "must end in a kind of picture"),
         (["--digit", 0, "--out", "/proc/picture.png"], "cannot write the picture"),

@@ -39,8 +39,8 @@ class Anchor(Explainer):
     A neighbour takes each feature outside the rule from the reference with probability ``swap``; given ``references
     [N, *shape]``, such as the rows of a table, it takes all of them from a random row, and the coverage counts rows in
     the same quarter of each kept column. The rule's features come first, in the order they joined, the others in the
-    order of their precision alone. For tokens, columns and patches: every round asks about every feature. A round stops
-    at ``most_rows`` rows; what then is not settled is said.
+    order of their precision alone. For tokens, columns and patches: every round asks about every feature, and stops at
+    ``most_rows`` rows. A rule whose precision is not settled by then is not called an anchor.
     """
 
     references: Tensor | Given | None = None

@@ -1,0 +1,51 @@
+"""The command itself: its options, where it prints, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from holdfast.errors import HoldfastError
+from holdfast.version import __version__
+
+app = typer.Typer(
+    help="Which features does a prediction hold fast to, and how fast does it hold?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console()
+err = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Device = Annotated[str, typer.Option(help="Where the network runs: cpu, cuda, cuda:1, mps.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
+
+
+def main() -> None:
+    """Run the command; what goes wrong is one sentence on stderr and exit code 2."""
+    try:
+        app()
+    except HoldfastError as error:
+        err.print(f"[bold red]holdfast:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"holdfast {__version__} (torch {torch.__version__})")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass

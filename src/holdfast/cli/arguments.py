@@ -1,0 +1,162 @@
+"""Words on the command line made into what they mean, or one sentence about what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.cli.names import EXPLAINERS, METHODS, OBJECTIVES
+from holdfast.data import mnist, mnist_cnn
+from holdfast.errors import HoldfastError
+from holdfast.explainers import Explainer, Grad, Random
+from holdfast.features import Features
+from holdfast.model import Classifier
+from holdfast.ranking import check_size
+from holdfast.robustness import MinNorm, Robustness
+
+
+def usable_device(device: str) -> torch.device:
+    """The device, if a number can be put on it."""
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise HoldfastError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from error
+    return torch.device(device)
+
+
+def classifier(device: str) -> Classifier:
+    """The embedded digit network on that device."""
+    where = usable_device(device)
+    return Classifier(mnist_cnn().module.to(where), bounds=(0, 1))
+
+
+def norm(p: str) -> float:
+    """p as a number; whether it is a norm the robustness methods say."""
+    try:
+        return float(p)
+    except ValueError:
+        raise HoldfastError(f"p must be 1, 2 or inf, got {p!r}.") from None
+
+
+def method(name: str, p: float, seed: int) -> Robustness:
+    """The robustness method of that name."""
+    if name not in METHODS:
+        raise HoldfastError(f"there is no method {name!r}: use one of {', '.join(METHODS)}.")
+    made: Any = METHODS[name](p=p)
+    seeded = any(field.name == "seed" for field in fields(made))
+    method: Robustness = replace(made, seed=seed) if seeded else made
+    return method
+
+
+def image(path: Path | None, digit: int | None, resize: bool) -> Tensor:
+    """One input ``[1, 1, 28, 28]``: an embedded digit or an image file."""
+    if (path is None) == (digit is None):
+        raise HoldfastError("name either an image file or an embedded digit with --digit, not both or neither.")
+    if digit is not None:
+        digits = mnist()
+        if not 0 <= digit < len(digits):
+            raise HoldfastError(f"--digit must be between 0 and {len(digits) - 1}, got {digit}.")
+        return digits.x[digit : digit + 1]
+    assert path is not None
+    return _grey(path, resize)[None, None]
+
+
+def _grey(path: Path, resize: bool) -> Tensor:
+    try:
+        with Image.open(path) as file:
+            picture = file.convert("L")
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise HoldfastError(f"cannot read the image {path}: {error}.") from error
+    if picture.size != (28, 28):
+        if not resize:
+            raise HoldfastError(
+                f"{path} is {picture.size[0]} x {picture.size[1]}, the network reads 28 x 28: add --resize."
+            )
+        picture = picture.resize((28, 28), Image.Resampling.BILINEAR)
+    return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).reshape(28, 28).float() / 255
+
+
+def features(text: str, x: Tensor) -> Features:
+    """Features from pixels, patches:N or superpixels:N."""
+    kind, _, size = text.partition(":")
+    shape = tuple(x.shape[1:])
+    if kind == "pixels" and not size:
+        return Features.pixels(shape)
+    if kind in ("patches", "superpixels") and size.isdecimal():
+        return Features.patches(shape, int(size)) if kind == "patches" else Features.superpixels(x, int(size))
+    raise HoldfastError(f"--features must be pixels, patches:N or superpixels:N, got {text!r}.")
+
+
+def subset(cases: Cases, text: str, seed: int) -> Tensor:
+    """The features ``[1, d]`` that a word such as rest:20% lets move."""
+    kind, _, share = text.partition(":")
+    if text == "all":
+        return torch.ones(1, cases.features.count, dtype=torch.bool, device=cases.x.device)
+    try:
+        part = float(share.removesuffix("%")) / 100
+    except ValueError:
+        part = math.nan
+    if kind not in ("top", "rest", "random") or not 0 < part < 1 or not share.endswith("%"):
+        raise HoldfastError(f"--subset must be all, top:20%, rest:20% or random:20%, got {text!r}.")
+    explainer = Random(seed) if kind == "random" else Grad()
+    chosen = explainer(cases).top([part])[:, 0]
+    return ~chosen if kind == "rest" else chosen
+
+
+def masked(cases: Cases, path: Path, resize: bool) -> Tensor:
+    """Features that have a pixel which is not black in the mask."""
+    marked = (_grey(path, resize) > 0).to(cases.x)[None, None]
+    return cases.features.pool(marked.expand_as(cases.x)) > 0
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before anything is computed for it."""
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise HoldfastError(f"--out {path} must end in a kind of picture: .{', .'.join(sorted(kinds))}.")
+    if path.is_dir() or not os.access(next(p for p in path.resolve().parents if p.exists()), os.W_OK):
+        raise HoldfastError(f"cannot write the picture {path}: choose another --out.")
+
+
+def size(text: str) -> float | int:
+    """A share of the features from 20%, or a number of them."""
+    try:
+        size = float(text[:-1]) / 100 if text.endswith("%") else int(text)
+    except ValueError:
+        raise HoldfastError(f"--top must be a share such as 20% or a number of features, got {text!r}.") from None
+    check_size(size, "--top")
+    return size
+
+
+def explainer(name: str, objective: str, p: float, budget: float | int, reference: str | None, seed: int) -> Explainer:
+    """The explainer of that name, ranking as many features as will be shown."""
+    if name not in EXPLAINERS:
+        raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(EXPLAINERS)}.")
+    if objective not in OBJECTIVES:
+        raise HoldfastError(f"--objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}.")
+    made: Any = EXPLAINERS[name]()
+    known = {field.name for field in fields(made)}
+    given: dict[str, Any] = {"objective": OBJECTIVES[objective](MinNorm(p, steps=20)), "budget": budget, "seed": seed}
+    given["robustness"] = MinNorm(p, steps=20)
+    if reference is not None:
+        if "reference" not in known:
+            raise HoldfastError(f"{name} takes no reference: leave --reference out.")
+        given["reference"] = _reference(reference)
+    found: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
+    return found
+
+
+def _reference(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,57 @@
+"""What things are called on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
+from holdfast.explainers import (
+    Anchor,
+    Bbmp,
+    Counterfactual,
+    DeepLift,
+    ExpectedGradients,
+    Explainer,
+    Grad,
+    Greedy,
+    GreedyAS,
+    IntegratedGradients,
+    LeaveOneOut,
+    Lrp,
+    OneStepBanzhaf,
+    Random,
+    Shap,
+)
+from holdfast.robustness import PGD, Judge, Linear, MinNorm, Robustness
+
+METHODS: dict[str, Callable[..., Robustness]] = {
+    "judge": Judge,
+    "judge-quick": Judge.quick,
+    "judge-thorough": Judge.thorough,
+    "minnorm": MinNorm,
+    "pgd": PGD,
+    "pgd-paper": PGD.paper,
+    "linear": Linear,
+}
+
+EXPLAINERS: dict[str, Callable[..., Explainer]] = {
+    "greedy-as": GreedyAS,
+    "greedy-as-quick": GreedyAS.quick,
+    "greedy-as-thorough": GreedyAS.thorough,
+    "greedy": Greedy,
+    "one-step-banzhaf": OneStepBanzhaf,
+    "grad": Grad,
+    "integrated-gradients": IntegratedGradients,
+    "expected-gradients": ExpectedGradients,
+    "shap": Shap,
+    "shap-paper": Shap.paper,
+    "leave-one-out": LeaveOneOut,
+    "deep-lift": DeepLift,
+    "lrp": Lrp,
+    "bbmp": Bbmp,
+    "counterfactual": Counterfactual,
+    "anchor": Anchor,
+    "random": Random,
+}
+
+OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": PerturbRest, "relevant": PerturbRelevant}
