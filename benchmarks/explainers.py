@@ -142,7 +142,9 @@ def _gradient_shap(cases: hf.Cases) -> Tensor:
     """In pieces of 10 digits: all at once it needs 100 times the batch in memory and is slower."""
     method = captum.GradientShap(cases.model.module)
     parts = [
-        method.attribute(part.x, torch.rand(100, *part.x.shape[1:]), n_samples=100, target=part.label)
+        method.attribute(
+            part.x, torch.rand(100, *part.x.shape[1:], device=part.x.device), n_samples=100, target=part.label
+        )
         for part in (cases[start : start + 10] for start in range(0, len(cases), 10))
     ]
     return torch.cat(parts)

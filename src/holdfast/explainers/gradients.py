@@ -10,7 +10,7 @@ from captum import attr as captum
 from torch import Tensor
 
 from holdfast.cases import Cases, explained
-from holdfast.chunks import Progress
+from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution, case_by_case
 from holdfast.reference import Given, Reference, noise, read_reference, reference_points
@@ -56,11 +56,16 @@ class IntegratedGradients(Attribution):
         points = reference_points(cases, self.reference, self.seed)
         # Captum repeats these arguments for every step, so that labels stay beside their rows.
         method = captum.IntegratedGradients(lambda x, label, target: explained(cases.model.logits(x), label, target))
+        most = cases.model.chunk(cases.x)
 
         def work(piece: slice) -> Tensor:
             part = cases[piece]
             found: Tensor = method.attribute(
-                part.x, points[piece], additional_forward_args=(part.label, part.target), n_steps=self.steps
+                part.x,
+                points[piece],
+                additional_forward_args=(part.label, part.target),
+                n_steps=self.steps,
+                internal_batch_size=most if self.steps > most else None,
             )
             return part.features.pool(found)
 
@@ -93,26 +98,30 @@ class ExpectedGradients(Attribution):
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         drawn, share = self._draw(cases)
+        total = cases.x.new_zeros(len(cases), cases.features.count)
+        rows = torch.arange(len(cases) * self.samples, device=cases.x.device)
 
-        def work(piece: slice) -> Tensor:
-            part = cases[piece]
-            start = torch.where(part.features.ids[:, None] >= 0, drawn, part.x[:, None])  # [B, samples, *shape]
-            way = part.x[:, None] - start
-            every = torch.arange(len(part), device=part.x.device).repeat_interleave(self.samples)
-            slope = _slope(part[every], (start + share * way).flatten(0, 1))
-            return part.features.pool((way * slope.reshape(way.shape)).mean(1))
+        def work(piece: slice) -> None:
+            case, draw = rows[piece] // self.samples, rows[piece] % self.samples
+            part = cases[case]
+            start = torch.where(part.features.ids >= 0, drawn[draw], part.x)
+            way = part.x - start
+            total.index_add_(0, case, part.features.pool(way * _slope(part, start + share[draw] * way)))
 
-        return case_by_case(cases, work, self.samples, progress)
+        for piece, _ in chunked(work, len(rows), cases.model.chunk(cases.x)):
+            if progress is not None:
+                progress(piece.stop, len(rows))
+        return total / self.samples
 
     def _draw(self, cases: Cases) -> tuple[Tensor, Tensor]:
-        """References and how far from them to x, ``[1, samples, *shape]`` and ``[1, samples, 1, ...]``."""
+        """References ``[samples, *shape]`` and how far to go from them to x, ``[samples, 1, ...]``."""
         shape, generator = cases.x.shape[1:], torch.Generator().manual_seed(self.seed % 2**63)
-        share = torch.rand(1, self.samples, *[1] * len(shape), generator=generator).to(cases.x)
+        share = torch.rand(self.samples, *[1] * len(shape), generator=generator).to(cases.x)
         if self.references is None:
-            return noise(cases, self.samples, self.seed + 1)[None], share
+            return noise(cases, self.samples, self.seed + 1), share
         given = Given.inputs(self.references).fitting(cases.x)
         which = torch.randint(len(given), (self.samples,), generator=generator)
-        return given[which.to(given.device)][None], share
+        return given[which.to(given.device)], share
 
     def rows(self, features: int) -> int:
         return self.samples
