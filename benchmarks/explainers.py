@@ -127,7 +127,7 @@ def _timed(*runs: Callable[[], Any]) -> list[float]:
 
 
 def _saliency(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.Saliency(cases.model.module).attribute(cases.x.requires_grad_(), target=cases.label)
+    found: Tensor = captum.Saliency(cases.model.module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
     return found
 
 
@@ -156,7 +156,7 @@ def _ablation(cases: hf.Cases) -> Tensor:
 
 
 def _deep_lift(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.DeepLift(cases.model.module).attribute(cases.x.requires_grad_(), target=cases.label)
+    found: Tensor = captum.DeepLift(cases.model.module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
     return found
 
 
@@ -164,7 +164,7 @@ def _lrp(cases: hf.Cases) -> Tensor:
     for layer in cases.model.module.modules():
         if isinstance(layer, nn.Flatten):
             layer.rule = EpsilonRule()
-    found: Tensor = captum.LRP(cases.model.module).attribute(cases.x.requires_grad_(), target=cases.label)
+    found: Tensor = captum.LRP(cases.model.module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
     return found
 
 

@@ -153,6 +153,14 @@ def test_explain_draws_and_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_reference_outside_the_box_is_said_on_stderr(tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "e.png", "--json")
+    done = run("explain", "--digit", 3, "--method", "leave-one-out", "--reference", 2, "--features", "patches:4", *out)
+    assert done.stderr.startswith("holdfast: the reference has values from 2 to 2, some of them outside")
+    assert "reference=2.0" in json.loads(done.stdout)["explainer"]
+
+
+@pytest.mark.slow
 def test_explain_as_json_is_the_librarys_answer(tmp_path: Path) -> None:
     out = ("--out", tmp_path / "e.png", "--json")
     answer = json.loads(run("explain", "--digit", 3, "--method", "grad", "--top", 30, *out).stdout)
@@ -190,7 +198,7 @@ def test_an_interrupted_explanation_ends_cleanly(
         (["--digit", 0, "--objective", "both"], "--objective must be one of rest, relevant"),
         (["--digit", 0, "--method", "grad", "--reference", 0], "grad takes no reference"),
         (["--digit", 0, "--method", "shap", "--reference", "black"], "reference must be a number, a tensor or one of"),
-        (["--digit", 0, "--method", "shap", "--reference", 2], "leaves the model's bounds"),
+        (["--digit", 0, "--method", "anchor"], "784 features x 32 rows are over most_rows = 20000: use fewer features"),
         (["--digit", 0, "--target", 7], "its own label 7"),
         (["--digit", 0, "--out", "picture.foo"], "must end in a kind of picture"),
         (["--digit", 0, "--out", "/proc/picture.png"], "cannot write the picture"),

@@ -50,13 +50,41 @@ def test_what_is_for_images_says_so(word: str) -> None:
         reference_points(_cases(), word)  # type: ignore[arg-type]
 
 
-def test_a_reference_outside_the_box_or_not_finite_is_refused() -> None:
-    with pytest.raises(hf.HoldfastError, match="leaves the model's bounds"):
-        reference_points(_cases(), -1.0)
+def test_a_reference_outside_the_box_is_allowed_and_said() -> None:
+    with pytest.warns(hf.HoldfastWarning, match="values from -1 to -1, some of them outside the model's bounds"):
+        assert bool((reference_points(_cases(), -1.0) == -1).all())
+
+
+def test_only_values_that_are_used_must_be_inside() -> None:
+    """A year that never moves, beside what does."""
+    low, high = torch.tensor([0.0, 0.0, 1900.0]), torch.tensor([1.0, 1.0, 2100.0])
+    net = torch.nn.Linear(3, 2).eval()
+    cases = hf.Classifier(net, (low, high)).ask(
+        torch.tensor([[0.5, 0.5, 2000.0]]), features=hf.Features.columns(2, n=3)
+    )
+    assert reference_points(cases, 0.0).tolist() == [[0, 0, 2000]]
+
+
+@pytest.mark.parametrize("word", ["blur", "mean", "uniform"])
+def test_made_references_stay_inside_the_bounds_of_each_channel(word: str) -> None:
+    mean, spread = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    low, high = ((edge - mean) / spread for edge in (0.0, 1.0))
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 400, 2)).eval()
+    image = low[:, None, None].expand(3, 20, 20).clone()
+    image[:, :, :7] = high[:, None, None]
+    cases = hf.Classifier(net, (low[:, None, None], high[:, None, None])).ask(image[None])
+    points = reference_points(cases, word)  # type: ignore[arg-type]
+    assert bool(((points >= low[:, None, None]) & (points <= high[:, None, None])).all())
+
+
+def test_what_is_no_reference_is_refused() -> None:
     with pytest.raises(hf.HoldfastError, match="NaN or infinity"):
         read_reference(float("nan"))
     with pytest.raises(hf.HoldfastError, match="must be a number"):
         read_reference(object())
+    for given in (0.5, "blur", torch.zeros(3)):
+        with pytest.raises(hf.HoldfastError, match=r"references must be a tensor of inputs \[N, \*shape\], got"):
+            hf.ExpectedGradients(given)  # type: ignore[arg-type]
 
 
 def test_what_belongs_to_no_feature_stays() -> None:

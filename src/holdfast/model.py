@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -132,6 +133,12 @@ class Classifier:
         """
         self.require_eval()
         return Cases.ask(self, x, label, target, features)
+
+    def through(self, module: nn.Module) -> Classifier:
+        """This classifier with another module in front of or around its own: same bounds, chunk and counts so far."""
+        other = copy.copy(self)
+        other.module, other._chunks, other._output = module, {}, None
+        return other
 
     def require_eval(self) -> None:
         """Refuse a module in training mode: dropout and batch statistics would make radii random."""
@@ -269,7 +276,8 @@ class BlackBox(Classifier):
     >>> model = BlackBox(forest.predict_proba, bounds=(0, 1))
     >>> model = BlackBox(forest.predict, classes=3)             # decisions 0, 1, 2 only
 
-    Explainers that need no gradients work on it; the others say so.
+    Scores are explained as they come: probabilities stay probabilities. Explainers that need no gradients work on it;
+    the others say so.
     """
 
     def __init__(
@@ -282,13 +290,16 @@ class BlackBox(Classifier):
     ):
         if not callable(function):
             raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
+        if classes is not None and classes < 2:
+            raise HoldfastError(f"classes must be at least 2, got {classes}.")
         super().__init__(_Function(function, classes).eval(), bounds, chunk=chunk)
-        if classes is not None:
-            self._output = "logits"  # decisions as they are: no logarithm of 0 and 1
-            self.classes = classes
 
     def __repr__(self) -> str:
         return super().__repr__().replace("Classifier(_Function", "BlackBox(function", 1)
+
+    def _look(self, rows: Tensor) -> None:
+        super()._look(rows)
+        self._output = "logits"  # whatever the scores are, they are explained as they are
 
     def require_gradients(self) -> None:
         raise HoldfastError(
@@ -304,13 +315,21 @@ class _Function(nn.Module):
         self.function, self.decisions = function, classes
 
     def forward(self, rows: Tensor) -> Tensor:
-        out = torch.as_tensor(self.function(rows.detach().cpu().numpy()))
+        try:
+            out = torch.as_tensor(self.function(rows.detach().cpu().numpy())).to(rows.device)
+        except TypeError as error:
+            raise HoldfastError(f"the function must return numbers: {_first_line(error)}") from error
         if self.decisions is None:
-            return out.float() if out.ndim == 2 else out
-        if out.ndim != 1 or out.is_floating_point() or not bool(((out >= 0) & (out < self.decisions)).all()):
+            return out.to(rows.dtype) if out.ndim == 2 else out
+        if out.shape != rows.shape[:1] or out.is_floating_point():
             raise HoldfastError(
-                f"the function must return decisions [R] from 0 to {self.decisions - 1}, it returned "
-                f"{out.dtype} of shape {tuple(out.shape)}."
+                f"the function must return whole decisions [R]: {len(rows)} rows gave {out.dtype} of shape "
+                f"{tuple(out.shape)}."
+            )
+        if bool(((out < 0) | (out >= self.decisions)).any()):
+            raise HoldfastError(
+                f"the function must return decisions from 0 to {self.decisions - 1}, it returned {int(out.min())} to "
+                f"{int(out.max())}."
             )
         return nn.functional.one_hot(out.long(), self.decisions).float()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from torch.nn import functional
 
 from holdfast.cases import Cases, explained
 from holdfast.chunks import Progress, chunked
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, HoldfastWarning
 
 
 class Given:
@@ -26,9 +27,9 @@ class Given:
     @classmethod
     def inputs(cls, given: Any, name: str = "references") -> Given:
         """A tensor of several inputs ``[N, *shape]``."""
-        values = read_reference(given, name)
+        values = given if isinstance(given, str) else read_reference(given, name)
         if not isinstance(values, cls) or values.values.ndim < 2 or not len(values.values):
-            raise HoldfastError(f"{name} must be inputs [N, *shape], got {given!r}.")
+            raise HoldfastError(f"{name} must be a tensor of inputs [N, *shape], got {values!r}.")
         return values
 
     def fitting(self, x: Tensor, name: str = "references") -> Tensor:
@@ -79,22 +80,30 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
     """
     x = cases.x
     reference = read_reference(reference)
-    if isinstance(reference, Given):
-        points = _fitted(reference.values, x)
-    elif reference == "uniform":
-        points = noise(cases, 1, seed).expand_as(x)
-    elif reference in ("blur", "mean"):
-        if x.ndim != 4:
-            raise HoldfastError(f"reference {reference!r} is for images [B, C, H, W], got {tuple(x.shape)}.")
-        points = _blurred(x) if reference == "blur" else x.mean((2, 3), keepdim=True).expand_as(x)
-    else:
-        points = torch.full_like(x, float(reference))
     low, high = cases.model.low, cases.model.high
+    if isinstance(reference, str):
+        points = _made(cases, reference, seed)
+        points = points if low is None else points.clamp(low, high)  # rounding must not leave the box
+    else:
+        points = _fitted(reference.values, x) if isinstance(reference, Given) else torch.full_like(x, reference)
+    points = torch.where(cases.features.ids >= 0, points, x)
     if low is not None and high is not None and bool(((points < low) | (points > high)).any()):
-        raise HoldfastError(
-            f"reference leaves the model's bounds (values {float(points.min()):g} to {float(points.max()):g})."
+        warnings.warn(
+            f"the reference has values from {float(points.min()):g} to {float(points.max()):g}, some of them outside "
+            "the model's bounds: the model is asked about inputs it may never have seen.",
+            HoldfastWarning,
+            stacklevel=2,
         )
-    return torch.where(cases.features.ids >= 0, points, x)
+    return points
+
+
+def _made(cases: Cases, word: str, seed: int) -> Tensor:
+    x = cases.x
+    if word == "uniform":
+        return noise(cases, 1, seed).expand_as(x)
+    if x.ndim != 4:
+        raise HoldfastError(f"reference {word!r} is for images [B, C, H, W], got {tuple(x.shape)}.")
+    return _blurred(x) if word == "blur" else x.mean((2, 3), keepdim=True).expand_as(x)
 
 
 def noise(cases: Cases, draws: int, seed: int) -> Tensor:
@@ -157,4 +166,4 @@ def _blurred(x: Tensor) -> Tensor:
     flat = x.flatten(0, 1)[:, None]
     flat = functional.conv2d(functional.pad(flat, (0, 0, reach, reach), "replicate"), weights[None, None, :, None])
     flat = functional.conv2d(functional.pad(flat, (reach, reach, 0, 0), "replicate"), weights[None, None, None, :])
-    return flat.reshape(x.shape).clamp(x.amin(), x.amax())  # rounding must not leave the box
+    return flat.reshape(x.shape)

@@ -26,10 +26,10 @@ SIGNED: dict[type[hf.Explainer], Any] = {
 
 def _linear(weights: Tensor) -> hf.Classifier:
     """Two classes; the first's logit is ``weights`` times the image ``[2, 2, 2]``, the other's 0."""
-    net = nn.Sequential(nn.Flatten(), nn.Linear(8, 2, bias=False)).double().eval().requires_grad_(False)
-    net[1].weight.zero_()
-    net[1].weight[0] = weights.flatten()
-    return hf.Classifier(net, (0, 1))
+    last = nn.Linear(8, 2, bias=False).double().requires_grad_(False)
+    last.weight.zero_()
+    last.weight[0] = weights.flatten()
+    return hf.Classifier(nn.Sequential(nn.Flatten(), last).eval(), (0, 1))
 
 
 def _image() -> tuple[hf.Classifier, Tensor]:
@@ -88,6 +88,21 @@ def test_ties_follow_a_draw_of_the_seed_alike_for_every_case(kind: type[hf.Expla
     drawn = torch.randperm(8, generator=torch.Generator().manual_seed(1))
     if kind is not hf.Bbmp:  # its masks all end alike, up to rounding
         assert torch.equal(orders[2], drawn.expand(3, -1))
+
+
+def test_a_counterfactual_draws_what_never_had_to_move() -> None:
+    model = hf.Classifier(_linear(torch.tensor([2.0, 0, 0, 0, 0, 0, 0, 0])).module)
+    cases = model.ask(torch.ones(1, 2, 2, 2), features=hf.Features.pixels((2, 2, 2), "separate"))
+    orders = [hf.Counterfactual(step=1, seed=seed)(cases).order for seed in (0, 1)]
+    assert [int(order[0, 0]) for order in orders] == [0, 0]
+    assert not torch.equal(*orders)
+
+
+def test_an_anchor_draws_among_what_is_equally_precise() -> None:
+    model = hf.BlackBox(lambda rows: (rows[:, 0] > 0.5).astype(int), (0, 1), classes=2)
+    orders = [hf.Anchor(seed=seed)(model.ask(torch.ones(1, 6))).order for seed in (0, 1)]
+    assert [int(order[0, 0]) for order in orders] == [0, 0]
+    assert not torch.equal(*orders)
 
 
 def test_without_a_seed_the_first_of_equals_comes_first() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -60,9 +62,27 @@ def test_bbmp_roughness_slope_is_that_of_autograd() -> None:
     torch.testing.assert_close(explainer._roughness_slope(cases, kept.detach()), slope)
 
 
-@pytest.mark.parametrize("reference", ["blur", "uniform", 0.0, 0.5])
-def test_bbmp_takes_every_reference(reference: str | float) -> None:
-    assert hf.Bbmp(reference=reference, steps=5)(_images()).order.shape == (3, 64)  # type: ignore[arg-type]
+def test_bbmp_blends_towards_its_reference() -> None:
+    short: dict[str, Any] = {"steps": 40, "l1": 0.2}
+    masks = [hf.Bbmp(reference, **short).attribute(_images()) for reference in ("blur", "uniform", 0.5)]
+    assert not any(torch.allclose(masks[i], masks[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    torch.testing.assert_close(hf.Bbmp(**short).attribute(_images()), masks[0])
+
+
+def test_bbmp_roughness_ignores_what_never_moves_and_how_ids_broadcast() -> None:
+    cases = _images()
+    columns = cases.model.ask(cases.x, features=hf.Features.of(torch.arange(8).reshape(1, 1, 1, 8)))
+    whole = cases.model.ask(cases.x, features=hf.Features.of(torch.arange(8).expand(1, 8, 8)))
+    kept = torch.rand(3, 8, generator=torch.Generator().manual_seed(1)).double()
+    explainer = hf.Bbmp(tv=2.0)
+    torch.testing.assert_close(explainer._roughness_slope(columns, kept), explainer._roughness_slope(whole, kept))
+    ids = torch.arange(64).reshape(1, 8, 8).clone()
+    ids[0, :, 4] = -1
+    fixed = cases.model.ask(cases.x, features=hf.Features.of(ids))
+    still = torch.zeros(3, 64).double()
+    still[:, 0] = 1  # the value that spreads to what never moves
+    slope = explainer._roughness_slope(fixed, still)
+    assert slope.nonzero()[:, 1].unique().tolist() == [0, 1, 8]
 
 
 # ---------------------------------------------------------------------- counterfactuals
@@ -100,9 +120,18 @@ def test_a_case_without_a_counterfactual_is_named() -> None:
     x = torch.tensor([[0.9, 0.5], [0.1, 0.5]]).double()
     ids = torch.tensor([[0, 1], [-1, 0]])  # the second case may not move what matters
     ranking = hf.Counterfactual(step=1)(model.ask(x, features=hf.Features.of(ids)))
-    assert ranking.notes == ("no counterfactual was found for case 1: the order there means nothing.",)
+    assert ranking.notes == ("no change of the decision was ever found for case 1: the order there means nothing.",)
     assert ranking.doubt is not None
     assert ranking.doubt.tolist() == [0, 1]
+
+
+def test_a_decision_that_is_another_already_is_said() -> None:
+    model = hf.Classifier(small_net())
+    x = torch.rand(2, 12).double()
+    ranking = hf.Counterfactual()(model.ask(x, label=(model(x).argmax(1) + 1) % 4))
+    assert "is the decision another one already?) for case 0, 1" in ranking.notes[0]
+    assert ranking.doubt is not None
+    assert ranking.doubt.tolist() == [1, 1]
 
 
 # ---------------------------------------------------------------------- anchors
@@ -145,6 +174,30 @@ def test_without_data_features_fall_back_to_the_reference() -> None:
     assert both.coverage == pytest.approx(0.75**2)
 
 
+def test_a_precise_enough_rule_is_not_lost_to_an_unlucky_draw() -> None:
+    """Of the neighbours that keep column 0, 97 % keep the decision."""
+    rows = torch.rand(2000, 5, generator=torch.Generator().manual_seed(0))
+
+    def decide(asked: np.ndarray) -> np.ndarray:
+        return ((asked[:, 0] > 0.5) & (asked[:, 1] > 0.03)).astype(int)
+
+    cases = hf.BlackBox(decide, (0, 1), classes=2).ask(torch.full((1, 5), 0.9))
+    found = [hf.Anchor(references=rows, seed=seed).find(cases)[0].features for seed in range(12)]
+    assert found == [(0,)] * 12
+
+
+def test_where_nothing_matters_the_empty_rule_holds() -> None:
+    model = hf.BlackBox(lambda rows: np.zeros(len(rows), int), (0, 1), classes=2)
+    rule = hf.Anchor().find(model.ask(torch.rand(1, 6)))[0]
+    assert (rule.features, rule.precision, rule.coverage, rule.held) == ((), 1.0, 1.0, True)
+
+
+def test_too_many_features_for_a_round_are_refused() -> None:
+    cases, _ = _table()
+    with pytest.raises(hf.HoldfastError, match="6 features x 32 rows are over most_rows = 100"):
+        hf.Anchor(most_rows=100)(cases)
+
+
 def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
     generator = torch.Generator().manual_seed(0)
     model = hf.BlackBox(lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2)
@@ -183,10 +236,25 @@ def test_the_bounds_of_a_precision_are_where_the_divergence_says() -> None:
 
 
 def test_decisions_must_be_decisions() -> None:
-    with pytest.raises(hf.HoldfastError, match=r"must return decisions \[R\] from 0 to 1"):
-        hf.BlackBox(lambda rows: rows[:, 0], classes=2).ask(torch.rand(2, 3))
+    x = torch.rand(2, 3)
+    with pytest.raises(hf.HoldfastError, match=r"must return whole decisions \[R\]: .*float32 of shape"):
+        hf.BlackBox(lambda rows: rows[:, 0], classes=2).ask(x)
+    with pytest.raises(hf.HoldfastError, match=r"must return whole decisions \[R\]: .* of shape \(7,\)"):
+        hf.BlackBox(lambda rows: rows[0, :1].repeat(7).astype(int), classes=2).ask(x)
+    with pytest.raises(hf.HoldfastError, match="decisions from 0 to 1, it returned 5 to 5"):
+        hf.BlackBox(lambda rows: rows[:, 0].astype(int) + 5, classes=2).ask(x)
+    with pytest.raises(hf.HoldfastError, match="must return numbers"):
+        hf.BlackBox(lambda rows: np.array(["cat"] * len(rows)), classes=2).ask(x)
+    with pytest.raises(hf.HoldfastError, match="classes must be at least 2"):
+        hf.BlackBox(lambda rows: rows, classes=1)
     with pytest.raises(hf.HoldfastError, match="expected a function"):
         hf.BlackBox(3)  # type: ignore[arg-type]
+
+
+def test_probabilities_of_a_black_box_stay_probabilities() -> None:
+    model = hf.BlackBox(lambda rows: np.stack([rows[:, 0] > 0.5, rows[:, 0] <= 0.5], 1).astype(float), (0, 1))
+    cases = model.ask(torch.tensor([[0.9, 0.3]]))
+    assert hf.LeaveOneOut().attribute(cases).tolist() == [[1, 0]]
 
 
 def test_a_black_box_of_scores_is_asked_in_numpy() -> None:

@@ -60,17 +60,55 @@ def test_it_ranks_by_what_captum_returns() -> None:
     torch.testing.assert_close(absolute.scores, expected.detach().abs())
 
 
-@pytest.mark.parametrize("method", [captum.FeatureAblation, captum.ShapleyValues])
-def test_methods_with_a_feature_mask_are_given_the_features(method: Any) -> None:
+def test_methods_with_a_feature_mask_are_given_the_features() -> None:
+    """What belongs to no feature stays, also in the coalitions of Shapley values."""
     net, x = small_net(), _x(2, 12)
     features = hf.Features.of(torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2, -1, -1, -1]))
     cases = hf.Classifier(net).ask(x, features=features)
-    found = from_captum(method(net)).attribute(cases)
-    if method is captum.FeatureAblation:
-        torch.testing.assert_close(found, hf.LeaveOneOut().attribute(cases))
-    assert found.shape == (2, 3)
-    own = from_captum(method(net), feature_mask=torch.arange(12)[None])
-    assert "feature_mask=tensor(1, 12)" in repr(own)
+    ablated = from_captum(captum.FeatureAblation(net)).attribute(cases)
+    torch.testing.assert_close(ablated, hf.LeaveOneOut().attribute(cases))
+    shapley = from_captum(captum.ShapleyValues(net), baselines=0.25).attribute(cases)
+    torch.testing.assert_close(shapley, hf.Shap(0.25).attribute(cases), rtol=1e-4, atol=1e-6)
+
+
+def test_a_mask_of_ones_own_is_kept() -> None:
+    net, x = small_net(), _x(2, 12)
+    cases = hf.Classifier(net).ask(x, features=torch.arange(12) // 6)
+    whole = from_captum(captum.FeatureAblation(net), feature_mask=torch.zeros(1, 12).long())
+    assert "feature_mask=tensor(1, 12)#" in repr(whole)
+    found = whole.attribute(cases) / 6  # Captum gives each of six numbers the effect of all twelve
+    fallen = cases.model(x) - cases.model(torch.zeros_like(x))
+    torch.testing.assert_close(found, fallen.gather(1, cases.label[:, None]).expand(2, 2))
+
+
+def test_the_seed_seeds_what_captum_draws_and_nothing_else() -> None:
+    net, x = small_net(), _x(3, 12)
+    cases = hf.Classifier(net).ask(x)
+    torch.manual_seed(5)
+    before = torch.rand(1)
+    orders = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(5)
+        orders.append(from_captum(captum.GradientShap(net), baselines=_x(9, 12), seed=seed)(cases).order)
+        assert torch.equal(torch.rand(1), before)
+    assert torch.equal(orders[0], orders[1])
+    assert not torch.equal(orders[0], orders[2])
+
+
+def test_a_distribution_as_long_as_the_batch_is_not_cut_up() -> None:
+    net, x = small_net(), _x(5, 12)
+    for baselines in (_x(10, 12)[5:], (_x(10, 12)[5:],)):
+        found = [
+            from_captum(captum.GradientShap(net), baselines=baselines).attribute(hf.Classifier(net, chunk=chunk).ask(x))
+            for chunk in (1, 5)
+        ]
+        torch.testing.assert_close(*found)
+
+
+def test_half_precision_modules_get_what_they_take() -> None:
+    net = small_net().bfloat16()
+    cases = hf.Classifier(net).ask(_x(2, 12))
+    assert from_captum(captum.Saliency(net))(cases).order.shape == (2, 12)
 
 
 def test_every_case_may_have_its_own_features_and_arguments() -> None:
@@ -148,8 +186,8 @@ def test_every_form_of_target_names_the_class(target: Any) -> None:
     method = AsCaptum(hf.IntegratedGradients(), net)
     expected = hf.IntegratedGradients().attribute(hf.Classifier(net).ask(x, label=2))
     torch.testing.assert_close(method.attribute(x, target=target), expected)
-    tunnel = captum.NoiseTunnel(method)
-    assert tunnel.attribute(x, target=target, nt_samples=2, stdevs=0.1).shape == x.shape
+    still = captum.NoiseTunnel(method).attribute(x, target=target, nt_samples=2, stdevs=0.0)
+    torch.testing.assert_close(still, expected)
 
 
 def test_no_target_is_the_prediction() -> None:
@@ -159,7 +197,7 @@ def test_no_target_is_the_prediction() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:no feature was worth more")
-def test_a_noise_tunnel_goes_around_every_explainer() -> None:
+def test_a_noise_tunnel_goes_around_explainers_of_all_kinds() -> None:
     """Also where its noise leaves the box, and with a mask."""
     net, x = small_net(), _x(2, 12)
     mask = torch.arange(12)[None] // 2
@@ -192,8 +230,34 @@ def test_several_inputs_are_explained_together() -> None:
     masks = torch.zeros(1, 2, 4).long(), torch.ones(1, 4).long()
     grouped = AsCaptum(hf.LeaveOneOut(), Two().eval(), (0, 1)).attribute(parts, target=1, feature_mask=masks)
     assert isinstance(grouped, tuple)
-    assert grouped[0].unique(dim=1).shape == (3, 1, 4)
+    joint = hf.Classifier(small_net(), (0, 1)).ask(x, label=1, features=torch.arange(12) // 8)
+    pair = hf.LeaveOneOut().attribute(joint)
+    torch.testing.assert_close(grouped[0][:, 0, 0], pair[:, 0])
+    torch.testing.assert_close(grouped[1][:, 0], pair[:, 1])
     assert len(captum.NoiseTunnel(AsCaptum(hf.Grad(), Two().eval())).attribute(parts, target=1)) == 2
+
+
+def test_a_tuple_of_one_is_the_one() -> None:
+    net, x = _cnn(), _x(2, 3, 6, 6)
+    method = AsCaptum(hf.IntegratedGradients("blur"), net, (0, 1))
+    (found,) = method.attribute((x,))
+    torch.testing.assert_close(found, method.attribute(x))
+
+
+def test_several_inputs_do_not_change_the_module() -> None:
+    module = Two().eval()
+    method = AsCaptum(hf.Grad(), hf.Classifier(module, chunk=2))
+    module.train()
+    with pytest.raises(hf.HoldfastError, match="training mode"):
+        method.attribute((_x(3, 8), _x(3, 4)))
+    assert module.training
+
+
+def test_whole_numbers_in_give_scores_out() -> None:
+    found = AsCaptum(hf.Grad(), small_net()).attribute(torch.ones(2, 12).long())
+    assert isinstance(found, Tensor)
+    assert found.dtype == torch.double
+    assert float(found.abs().max()) > 0
 
 
 def test_bad_masks_targets_and_arguments_are_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import holdfast as hf
 
@@ -59,7 +59,8 @@ def test_quantus_evaluates_with_them_beside_its_own() -> None:
 def test_an_explain_func_serves_quantus_own_metrics() -> None:
     net, x, y = _digits()
     metric = quantus.MaxSensitivity(nr_samples=2, disable_warnings=True, return_aggregate=False)
-    found = metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain_func(hf.Grad()))
+    explain = explain_func(hf.Grad(), bounds=(0, 1))  # the metric moves inputs out of them
+    found = metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain)
     assert len(found) == 4
     assert np.isfinite(found).all()
 
@@ -77,6 +78,32 @@ def test_colour_tables_and_groups_fit() -> None:
     assert len(np.unique(grouped[0])) == 4
     table = nn.Linear(6, 3).eval()
     assert explain_func(hf.Grad())(table, np.random.default_rng(0).random((2, 6), np.float32), y).shape == (2, 6)
+
+
+def test_unequal_groups_and_what_never_moves_keep_their_order() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(100, 3)).double().eval()
+    ids = hf.Features.patches((1, 10, 10), 4).ids.clone()
+    ids[..., 9] = -1
+    features = hf.Features.of(ids)
+    x = torch.rand(3, 1, 10, 10).double()
+    cases = hf.Classifier(net, (0, 1)).ask(x, features=features)
+    y = cases.label.numpy()
+    given = explain_func(hf.LeaveOneOut(), bounds=(0, 1), features=features)(net, x.numpy(), y)
+    assert not given[..., 9].any()
+    torch.testing.assert_close(cases.features.pool(torch.as_tensor(given)), hf.LeaveOneOut().attribute(cases))
+
+
+def test_features_may_be_laid_over_each_batch() -> None:
+    net, x, y = _digits()
+
+    def superpixels(batch: Tensor) -> hf.Features:
+        return hf.Features.superpixels(batch, 20)
+
+    explain = explain_func(hf.Grad(), (0, 1), superpixels)
+    metric = RobustnessRest(JUDGE, sizes=(0.1, 0.3), bounds=(0, 1), features=superpixels)
+    found = metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain, batch_size=3)
+    assert len(found) == 4
 
 
 def test_bad_input_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import torch
@@ -10,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.version import __version__
 
 app = typer.Typer(
@@ -29,11 +30,17 @@ Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everythin
 
 def main() -> None:
     """Run the command; what goes wrong is one sentence on stderr and exit code 2."""
+    warnings.showwarning = _say
     try:
         app()
     except HoldfastError as error:
         err.print(f"[bold red]holdfast:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
+
+
+def _say(message: Warning | str, category: type[Warning], *_: object) -> None:
+    if issubclass(category, HoldfastWarning):
+        err.print(f"[bold yellow]holdfast:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:

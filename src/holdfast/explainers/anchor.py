@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,11 +12,11 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
-from holdfast.chunks import Progress
+from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking, features_of
-from holdfast.reference import Given, Reference, read_reference, reference_points
+from holdfast.reference import Given, Reference, live_features, read_reference, reference_points
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class Rule:
     coverage: float
     held: bool
 
+    def __str__(self) -> str:
+        kind = "an anchor" if self.held else "no anchor; the best rule"
+        number = "1 feature" if len(self.features) == 1 else f"{len(self.features)} features"
+        return (
+            f"{kind} of {number} has precision {self.precision:.3f} (at least {self.low:.3f}) and coverage "
+            f"{self.coverage:.3g}"
+        )
+
 
 @dataclass(frozen=True)
 class Anchor(Explainer):
@@ -39,8 +49,9 @@ class Anchor(Explainer):
     A neighbour takes each feature outside the rule from the reference with probability ``swap``; given ``references
     [N, *shape]``, such as the rows of a table, it takes all of them from a random row, and the coverage counts rows in
     the same quarter of each kept column. The rule's features come first, in the order they joined, the others in the
-    order of their precision alone. For tokens, columns and patches: every round asks about every feature, and stops at
-    ``most_rows`` rows. A rule whose precision is not settled by then is not called an anchor.
+    order of their precision alone. For tokens, columns and patches: every round asks about every feature. Choosing
+    among the rules of one length stops at ``most_rows`` rows, and so does settling how precise a chosen one is; a rule
+    that is not settled by then is not called an anchor.
     """
 
     references: Tensor | Given | None = None
@@ -72,11 +83,7 @@ class Anchor(Explainer):
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         found = self._find(cases, progress)
         scores = torch.stack([scores for _, scores in found]).to(cases.x)
-        notes = tuple(
-            f"case {case}: {'an anchor' if rule.held else 'no anchor; the best rule'} of {len(rule.features)} features "
-            f"has precision {rule.precision:.3f} (at least {rule.low:.3f}) and coverage {rule.coverage:.3g}."
-            for case, (rule, _) in enumerate(found)
-        )
+        notes = tuple(f"case {case}: {rule}." for case, (rule, _) in enumerate(found))
         return replace(Ranking.by_score(cases, scores, repr(self), self.seed), notes=notes)
 
     def find(self, cases: Cases, progress: Progress | None = None) -> list[Rule]:
@@ -86,87 +93,113 @@ class Anchor(Explainer):
     def _find(self, cases: Cases, progress: Progress | None) -> list[tuple[Rule, Tensor]]:
         """The rule of every case, and scores ``[d]`` by which it comes first."""
         cases.model.require_eval()
-        points = reference_points(cases, self.reference, self.seed)
+        if cases.features.count * self.batch > self.most_rows:
+            raise HoldfastError(
+                f"Anchor asks about every feature in every round, and {cases.features.count} features x {self.batch} "
+                f"rows are over most_rows = {self.most_rows}: use fewer features, such as patches, or raise most_rows."
+            )
+        points = reference_points(cases, self.reference, self.seed) if self.references is None else None
         found = []
         for case in range(len(cases)):
-            found.append(self._search(_Neighbours(self, cases[case], points[case : case + 1])))
+            one = cases[case]
+            drawn = _FromRows(self, one) if points is None else _FromReference(self, one, points[case : case + 1])
+            found.append(self._search(drawn))
             if progress is not None:
                 progress(case + 1, len(cases))
         return found
 
     def _search(self, neighbours: _Neighbours) -> tuple[Rule, Tensor]:
-        alone: Tensor | None = None
+        alone = torch.zeros(neighbours.features)
+        best = _Arms([()], neighbours, self).settle(0)  # where hardly anything matters nothing need be kept
         beam: list[tuple[int, ...]] = [()]
-        best: Rule | None = None
-        players = neighbours.players
-        for _ in range(min(self.most_features, len(players))):
-            wider = [(*rule, feature) for rule in beam for feature in players if feature not in rule]
+        while not best.held and len(beam[0]) < min(self.most_features, len(neighbours.players)):
+            wider = [(*rule, feature) for rule in beam for feature in neighbours.players if feature not in rule]
             arms = _Arms(list({frozenset(rule): rule for rule in wider}.values()), neighbours, self)
-            chosen = arms.best(min(self.beam, len(arms.rules)))
-            if alone is None:
-                alone = torch.full((neighbours.count,), -1.0)
-                alone[torch.tensor([rule[0] for rule in arms.rules])] = arms.mean().float()
-            rules = [arms.settle(arm) for arm in chosen]
-            best = max(rules if best is None else [best, *rules], key=lambda rule: (rule.held, _merit(rule)))
-            if best.held:
-                break
+            rules = [arms.settle(arm) for arm in arms.best(min(self.beam, len(arms.rules)))]
+            if beam == [()]:
+                alone[[rule[0] for rule in arms.rules]] = arms.mean().float()
+            best = max([best, *rules], key=_merit)
             beam = [rule.features for rule in rules]
-        if best is None or alone is None:  # nothing differs from the reference: the empty rule holds
-            return Rule((), 1.0, 1.0, 1.0, True), torch.zeros(neighbours.count)
         for place, feature in enumerate(best.features):
             alone[feature] = 2 + len(best.features) - place
         return best, alone
 
 
-def _merit(rule: Rule) -> tuple[float, float]:
+def _merit(rule: Rule) -> tuple[bool, float, float]:
     """Of rules that hold the one that speaks of most neighbours, of others the most precise."""
-    return (rule.coverage, rule.precision) if rule.held else (rule.precision, rule.coverage)
+    both = (rule.coverage, rule.precision) if rule.held else (rule.precision, rule.coverage)
+    return rule.held, *both
 
 
-class _Neighbours:
+class _Neighbours(ABC):
     """Neighbours of one case: how many keep the decision while a rule's features are kept."""
 
-    def __init__(self, settings: Anchor, case: Cases, point: Tensor):
-        self._settings, self._case, self._point = settings, case, point
+    def __init__(self, settings: Anchor, case: Cases, players: Tensor):
+        self._settings, self._case = settings, case
         self._generator = torch.Generator().manual_seed(settings.seed % 2**63)
-        self.count = case.features.count
-        self._rows: Tensor | None = None
-        if settings.references is not None:
-            given = Given.inputs(settings.references).fitting(case.x)
-            self._rows = given
-            edges = torch.quantile(given.flatten(1), torch.tensor([0.25, 0.5, 0.75]).to(given), dim=0)
-            quarter = [(rows.flatten(1)[:, None] > edges).sum(1) for rows in (given, case.x)]
-            other = (quarter[0] != quarter[1]).reshape(given.shape).to(given)
-            self._agrees = case.features.pool(other) == 0  # [N, d]
-            differs = features_of(case)[0]
-        else:
-            differs = case.features.pool((case.x != point).to(case.x))[0] > 0
-        self.players: list[int] = differs.nonzero()[:, 0].tolist()
+        self.features = case.features.count
+        self.players: list[int] = players[0].nonzero()[:, 0].tolist()
 
-    def kept(self, rules: list[tuple[int, ...]], draws: int) -> Tensor:
+    @abstractmethod
+    def coverage(self, rule: tuple[int, ...]) -> float:
+        """The share of neighbours that a rule speaks of."""
+
+    @abstractmethod
+    def draw(self, kept: Tensor) -> tuple[Tensor, Callable[[slice], Tensor]]:
+        """Which features new neighbours keep, given those ``kept [R, d]`` by rules; and what the others become."""
+
+    def count(self, rules: list[tuple[int, ...]], draws: int) -> Tensor:
         """For each rule, how many of ``draws`` new neighbours keep the decision."""
-        fixed = torch.zeros(len(rules), self.count, dtype=torch.bool)
+        fixed = torch.zeros(len(rules), self.features, dtype=torch.bool)
         for row, rule in enumerate(rules):
             fixed[row, list(rule)] = True
-        fixed = fixed.repeat_interleave(draws, 0)
-        x, total = self._case.x, len(fixed)
-        if self._rows is None:
-            keep = fixed | (torch.rand(total, self.count, generator=self._generator) >= self._settings.swap)
-            other = self._point
-        else:
-            keep = fixed
-            other = self._rows[torch.randint(len(self._rows), (total,), generator=self._generator)]
-        keep = self._case.features.expand(keep.to(x.device), torch.zeros(total, dtype=torch.long, device=x.device))
-        free = self._case.features.ids >= 0
-        decided = self._case.model(torch.where(keep | ~free, x, other)).argmax(1)
-        target = int(self._case.target[0])
-        same = decided == self._case.label[0] if target == ANY else decided != target
+        keep, other = self.draw(fixed.repeat_interleave(draws, 0))
+        case, target = self._case, int(self._case.target[0])
+        free = case.features.ids >= 0
+
+        def work(piece: slice) -> Tensor:
+            rows = keep[piece].to(case.x.device)
+            kept = case.features.expand(rows, torch.zeros(len(rows), dtype=torch.long, device=case.x.device))
+            decided = case.model(torch.where(kept | ~free, case.x, other(piece))).argmax(1)
+            return decided == case.label[0] if target == ANY else decided != target
+
+        same = torch.cat([part for _, part in chunked(work, len(keep), case.model.chunk(case.x))])
         return same.view(len(rules), draws).sum(1).cpu()
 
+
+class _FromReference(_Neighbours):
+    """Each feature outside the rule takes its reference value, or stays, by the throw of a coin."""
+
+    def __init__(self, settings: Anchor, case: Cases, point: Tensor):
+        super().__init__(settings, case, live_features(case, point))
+        self._point = point
+
     def coverage(self, rule: tuple[int, ...]) -> float:
-        if self._rows is None:
-            return float((1 - self._settings.swap) ** len(rule))
+        return float((1 - self._settings.swap) ** len(rule))
+
+    def draw(self, kept: Tensor) -> tuple[Tensor, Callable[[slice], Tensor]]:
+        stays = torch.rand(kept.shape, generator=self._generator) >= self._settings.swap
+        return kept | stays, lambda piece: self._point
+
+
+class _FromRows(_Neighbours):
+    """The features outside the rule come from one row of the references."""
+
+    def __init__(self, settings: Anchor, case: Cases):
+        super().__init__(settings, case, features_of(case))
+        x = case.x
+        self._rows = Given.inputs(settings.references).fitting(x)
+        edges = torch.quantile(self._rows.flatten(1), torch.tensor([0.25, 0.5, 0.75]).to(x), dim=0)
+        quarters = [(rows.flatten(1)[:, None] > edges).sum(1) for rows in (self._rows, x)]
+        differs = (quarters[0] != quarters[1]).reshape(self._rows.shape).to(x)
+        self._agrees = case.features.pool(differs) == 0  # [N, d]
+
+    def coverage(self, rule: tuple[int, ...]) -> float:
         return float(self._agrees[:, list(rule)].all(1).float().mean())
+
+    def draw(self, kept: Tensor) -> tuple[Tensor, Callable[[slice], Tensor]]:
+        which = torch.randint(len(self._rows), (len(kept),), generator=self._generator).to(self._rows.device)
+        return kept, lambda piece: self._rows[which[piece]]
 
 
 class _Arms:
@@ -179,6 +212,7 @@ class _Arms:
         self._draw(list(range(len(rules))))
 
     def mean(self) -> Tensor:
+        """The precision of every rule as drawn so far."""
         return self._kept / self._asked
 
     def best(self, count: int) -> list[int]:
@@ -187,36 +221,33 @@ class _Arms:
         while True:
             order = self.mean().argsort(descending=True, stable=True)
             top, rest = order[:count], order[count:]
-            low, high = self._bounds(_exploration(len(self.rules), turn, self._settings.delta))
-            if not len(rest):
+            if not len(rest) or float(self._asked.sum()) >= self._settings.most_rows:
                 return list(map(int, top))
+            low, high = self._bounds(_exploration(len(self.rules), turn, self._settings.delta))
             weak, strong = int(top[low[top].argmin()]), int(rest[high[rest].argmax()])
-            settled = float(high[strong] - low[weak]) <= self._settings.tolerance
-            if settled or float(self._asked.sum()) >= self._settings.most_rows:
+            if float(high[strong] - low[weak]) <= self._settings.tolerance:
                 return list(map(int, top))
             self._draw([weak, strong])
             turn += 1
 
     def settle(self, arm: int) -> Rule:
-        """Ask until it is clear whether the arm is as precise as wanted, or rows run out."""
-        wanted, slack = self._settings.precision, self._settings.tolerance
-        rows = float(self._asked[arm]) + self._settings.most_rows
+        """Ask until it is clear whether the arm is as precise as wanted, up to half the tolerance, or rows run out."""
+        wanted, slack = self._settings.precision, self._settings.tolerance / 2
+        limit = float(self._asked[arm]) + self._settings.most_rows
+        rate = math.log((1 + (self._settings.beam - 1) * len(self._neighbours.players)) / self._settings.delta)
         while True:
-            low, high = self._bounds(math.log(1 / self._settings.delta))
             mean = float(self.mean()[arm])
-            unclear = (mean >= wanted and float(low[arm]) < wanted - slack) or (
-                mean < wanted and float(high[arm]) >= wanted + slack
-            )
-            if not unclear or float(self._asked[arm]) >= rows:
+            low, high = (float(edge[arm]) for edge in self._bounds(rate))
+            precise, refuted = mean >= wanted and low >= wanted - slack, high < wanted or high - low < slack
+            if precise or refuted or float(self._asked[arm]) >= limit:
                 break
             self._draw([arm])
-        held = mean >= wanted and float(low[arm]) >= wanted - slack
         rule = self.rules[arm]
-        return Rule(rule, mean, float(low[arm]), self._neighbours.coverage(rule), held)
+        return Rule(rule, mean, low, self._neighbours.coverage(rule), precise)
 
     def _draw(self, arms: list[int]) -> None:
         which = torch.tensor(arms)
-        self._kept[which] += self._neighbours.kept([self.rules[arm] for arm in arms], self._settings.batch)
+        self._kept[which] += self._neighbours.count([self.rules[arm] for arm in arms], self._settings.batch)
         self._asked[which] += self._settings.batch
 
     def _bounds(self, exploration: float) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
-from holdfast.explainers.explainer import Explainer, never_turned
+from holdfast.explainers.explainer import Explainer, empty_orders, never_turned
 from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import MinNorm, Robustness
 
@@ -48,31 +48,29 @@ class Counterfactual(Explainer):
         leave = size_of(self.step, count, "step")
         turns = int((-(-count // leave)).max())
         scores = torch.zeros_like(present, dtype=cases.x.dtype)
-        allowed, open_, found = (
-            present,
-            torch.ones_like(count, dtype=torch.bool),
-            torch.zeros_like(count, dtype=torch.bool),
-        )
+        allowed, open_ = present, torch.ones_like(count, dtype=torch.bool)
+        dead = alike = ~open_
         moved, start = torch.zeros_like(scores), None
         for turn in range(turns):
             if bool(open_.any()):
                 part = cases[open_]
                 radii = self.robustness(part, allowed[open_][:, None], start=start)
                 turned = torch.isfinite(radii.radius[:, 0])
-                if turn == 0 and not bool(turned.any()):
-                    raise never_turned(len(cases))
                 # A case that no longer turns will not with fewer features: its last counterfactual orders the rest.
                 start, open_ = radii.witness[turned], open_.masked_scatter(open_, turned)
-                moved[open_], found = _shares_moved(part, radii.witness[:, 0])[turned], found | open_
+                moved[open_] = _shares_moved(part, radii.witness[:, 0])[turned]
+            if turn == 0:
+                dead, alike = ~open_, (moved == 0).all(1)
+                if bool(dead.all()):
+                    raise never_turned(len(cases))
             scores = torch.where(allowed, turn + moved, scores)
             place = Ranking.by_score(cases, scores.masked_fill(~allowed, -1), ties=self.seed).order.argsort(1)
             allowed = allowed & (place < (count - (turn + 1) * leave)[:, None])
             if progress is not None:
                 progress(turn + 1, turns)
         ranking = Ranking.by_score(cases, scores, repr(self), self.seed)
-        lost = ", ".join(map(str, (~found).nonzero()[:, 0].tolist()))
-        notes = (f"no counterfactual was found for case {lost}: the order there means nothing.",) if lost else ()
-        return replace(ranking, doubt=(~found).to(cases.x), notes=notes) if lost else ranking
+        doubt = (dead | alike).to(cases.x) if bool((dead | alike).any()) else None
+        return replace(ranking, doubt=doubt, notes=empty_orders(dead, alike))
 
     def rows(self, features: int) -> int | None:
         cost = self.robustness.rows

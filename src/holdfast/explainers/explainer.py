@@ -71,3 +71,13 @@ def never_turned(cases: int) -> HoldfastError:
         f"no change of the decision was found for any of the {cases} cases, whatever may move: the model never changes "
         "its mind inside the box, or its gradients vanish. There is nothing to explain."
     )
+
+
+def empty_orders(dead: Tensor, alike: Tensor) -> tuple[str, ...]:
+    """Notes on cases ``[B]`` whose order says nothing: the decision never changed, or all features counted the same."""
+    told = {
+        "no change of the decision was ever found": dead,
+        "no feature was worth more than another (is the decision another one already?)": alike & ~dead,
+    }
+    cases = {what: ", ".join(map(str, which.nonzero()[:, 0].tolist())) for what, which in told.items()}
+    return tuple(f"{what} for case {which}: the order there means nothing." for what, which in cases.items() if which)

@@ -15,7 +15,7 @@ from holdfast.chunks import Progress
 from holdfast.criteria import Criterion, PerturbRest
 from holdfast.errors import HoldfastError
 from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
-from holdfast.explainers.explainer import Explainer, never_turned
+from holdfast.explainers.explainer import Explainer, empty_orders, never_turned
 from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import PGD, MinNorm
 
@@ -229,7 +229,7 @@ def _choose(
         count,
         repr(explainer),
         torch.where(dead | alike, 1, doubtful / taken) if cuts else None,
-        _notes(dead, alike & (count > 1)),
+        empty_orders(dead, alike & (count > 1)),
     )
 
 
@@ -243,15 +243,6 @@ def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
     if bool(dead.all()):
         raise never_turned(len(cases))
     return dead
-
-
-def _notes(dead: Tensor, alike: Tensor) -> tuple[str, ...]:
-    told = {
-        "no change of the decision was ever found": dead,
-        "no feature was worth more than another (is the decision another one already?)": alike & ~dead,
-    }
-    cases = {what: ", ".join(map(str, which.nonzero()[:, 0].tolist())) for what, which in told.items()}
-    return tuple(f"{what} for case {which}: the order there means nothing." for what, which in cases.items() if which)
 
 
 def _check_objective(objective: object) -> None:

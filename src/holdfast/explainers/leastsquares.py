@@ -16,6 +16,8 @@ def least_squares(
     ``weight [m]`` counts rows, ``total`` fixes the sum of the coefficients. Where the rows do not tell coefficients
     apart, the least-norm answer stands, with no limit to its error.
     """
+    if design.device.type == "mps":  # knows no double precision
+        design, values, weight = design.cpu(), values.cpu(), None if weight is None else weight.cpu()
     rows, values = design.double(), values.double()
     m, n = rows.shape
     weighted = rows if weight is None else rows * weight.double()[:, None]
@@ -32,5 +34,6 @@ def least_squares(
         solution = solution + (total - solution.sum()) * towards / towards.sum()
     if not settled:
         return solution, torch.full_like(solution, math.inf)
-    noise = (values - rows @ solution).square().sum() / max(m - n, 1)
+    left = (values - rows @ solution).square()
+    noise = (left if weight is None else left * weight).sum() / max(m - n + (total is not None), 1)
     return solution, (inverse.diagonal().clamp_min(0) * noise).sqrt()

@@ -12,6 +12,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution
+from holdfast.ranking import features_of
 from holdfast.reference import Reference, read_reference, reference_points
 
 
@@ -20,10 +21,9 @@ class Bbmp(Attribution):
     """The smallest and smoothest mask that, blending towards the reference, takes the label's probability away.
 
     Adam on one mask value a feature, from everything masked (where an input is left whole a sure network has no slope
-    to follow); ``l1`` weighs the masked share, ``tv`` how much the mask
-    differs between neighbouring pixels (to the power 3; images only). The reference is a blurred copy of an image and 0
-    elsewhere, if none is given. Features masked most come first. Asked "why not
-    t?", the probability of t is to rise as well.
+    to follow); ``l1`` weighs the masked share, ``tv`` how much the mask differs between neighbouring pixels (to the
+    power 3; images only). The reference is a blurred copy of an image and 0 elsewhere, if none is given. Features
+    masked most come first. Asked "why not t?", the probability of t is to rise as well.
     """
 
     reference: Reference | None = None
@@ -59,7 +59,7 @@ class Bbmp(Attribution):
         way = cases.x - points
         kept = cases.x.new_zeros(len(cases), cases.features.count)
         optimiser = torch.optim.Adam([kept], lr=self.rate)
-        count = (cases.features.pool(torch.ones_like(cases.x)) > 0).sum(1, keepdim=True)
+        count = features_of(cases).sum(1, keepdim=True)
 
         def probability(logits: Tensor) -> Tensor:
             share = logits.softmax(1)
@@ -81,13 +81,16 @@ class Bbmp(Attribution):
         if cases.x.ndim != 4 or self.tv == 0:
             return torch.zeros_like(kept)
         picture = cases.features.spread(kept)
+        picture = picture.expand(-1, -1, *cases.x.shape[2:])
+        free = (cases.features.ids >= 0).expand_as(picture)
         result = torch.zeros_like(picture)
         for side in (2, 3):
             size = picture.shape[side]
             if size < 2:
                 continue
-            steps = picture.diff(dim=side)
-            pull = 3 * steps * steps.abs() * self.tv / max(1, steps[0].numel())
+            both = free.narrow(side, 1, size - 1) & free.narrow(side, 0, size - 1)
+            steps = picture.diff(dim=side) * both
+            pull = 3 * steps * steps.abs() * self.tv / steps[0].numel()
             result.narrow(side, 1, size - 1).add_(pull)
             result.narrow(side, 0, size - 1).sub_(pull)
-        return cases.features.pool(result.expand_as(cases.x)) / (cases.x.shape[1] if result.shape[1] == 1 else 1)
+        return cases.features.pool(result.expand_as(cases.x)) * picture.shape[1] / cases.x.shape[1]

@@ -111,7 +111,10 @@ class Lrp(Attribution):
                         _leaf(part.x), additional_forward_args=(of, torch.full_like(of, ANY))
                     )
                 except TypeError as error:
-                    raise HoldfastError(f"Lrp has no rule for a layer of this network: {_layer_in(error)}.") from error
+                    raise HoldfastError(
+                        f"Lrp has no rule for a layer of this network, {_layer_in(error)}: set that layer's .rule to "
+                        "one of captum.attr._utils.lrp_rules, or use another method."
+                    ) from error
                 except RuntimeError as error:
                     if "used more than once" in str(error):
                         _require_single_use(cases, ruled, "Lrp")

@@ -16,6 +16,8 @@ from holdfast.explainers.explainer import Attribution
 from holdfast.explainers.leastsquares import least_squares
 from holdfast.reference import Reference, kept_scores, live_features, read_reference, reference_points
 
+_MOST_PLAYERS = 10_000  # the normal equations of more would not fit most machines
+
 
 @dataclass(frozen=True)
 class LeaveOneOut(Attribution):
@@ -90,16 +92,20 @@ class Shap(Attribution):
         return self.samples + 2
 
     def _check(self, players: int) -> None:
-        if 2**players - 2 > self.samples < 2 * players:
+        if 2**players - 2 <= self.samples:  # all subsets are asked
+            return
+        told = f"kernel SHAP with {players} features that differ from the reference"
+        if players > _MOST_PLAYERS:
+            raise HoldfastError(f"{told} would solve for as many unknowns: use patches, superpixels or other groups.")
+        if self.samples < 2 * players:
             raise HoldfastError(
-                f"kernel SHAP with {players} features that differ from the reference needs at least {2 * players} "
-                f"samples, got {self.samples}: raise samples or use fewer features."
+                f"{told} needs at least {2 * players} samples, got {self.samples}: raise samples or use fewer features."
             )
 
     def _values(self, case: Cases, points: Tensor, players: Tensor) -> Tensor:
         joined, weight = _coalitions(len(players), self.samples, self.seed)
         joined = torch.cat([torch.zeros_like(joined[:1]), torch.ones_like(joined[:1]), joined]).to(players.device)
-        weight = weight.to(players.device)
+        weight = None if weight is None else weight.to(players.device)
 
         def kept(piece: slice) -> Tensor:
             rows = joined[piece]
@@ -113,10 +119,10 @@ class Shap(Attribution):
         return least_squares(joined[2:], value[2:] - nothing, weight, total)[0].to(value)
 
 
-def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Which players join, bool ``[m, n]``, and how much each row counts, ``[m]``; neither none nor all of them."""
+def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor | None]:
+    """Which players join, bool ``[m, n]``, neither none nor all of them; and how much rows count, if not the same."""
     if players == 1:
-        return torch.zeros(0, 1, dtype=torch.bool), torch.zeros(0)
+        return torch.zeros(0, 1, dtype=torch.bool), None
     sizes = torch.arange(1, players)
     kernel = 1 / (sizes * (players - sizes)).double()  # of a size; of one subset, divided by the number of that size
     if 2**players - 2 <= samples:
@@ -131,5 +137,4 @@ def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor]:
     size = sizes[torch.searchsorted(kernel.cumsum(0) / kernel.sum(), slices).clamp_max(len(sizes) - 1)]
     shuffled = torch.rand(pairs, players, generator=generator).argsort(1)
     joined = torch.zeros_like(shuffled, dtype=torch.bool).scatter_(1, shuffled, torch.arange(players) < size[:, None])
-    joined = torch.cat([joined, ~joined])
-    return joined, torch.ones(len(joined), dtype=torch.double)
+    return torch.cat([joined, ~joined]), None

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from captum import attr as captum
 from captum.log import log_usage
@@ -25,6 +26,7 @@ from holdfast.explainers import Attribution, Explainer
 from holdfast.explainers.explainer import case_by_case
 from holdfast.features import Features
 from holdfast.model import Bound, Classifier, Queries
+from holdfast.reference import Given
 
 # ---------------------------------------------------------------------- from Captum
 
@@ -54,9 +56,11 @@ class FromCaptum(Attribution):
             raise HoldfastError(f"expected a captum.attr object with attribute(), got {self.method!r}.")
         if not _takes(self.method, "target"):
             raise HoldfastError(f"{_name(self.method)} takes no target: it does not attribute a class to the input.")
-        taken = {"target", "inputs", "return_convergence_delta"} & set(self.arguments)
+        taken = {"target", "inputs"} & set(self.arguments)
         if taken:
             raise HoldfastError(f"{_name(self.method)}'s {', '.join(sorted(taken))} is set by the cases: leave it out.")
+        if "return_convergence_delta" in self.arguments:
+            raise HoldfastError("a convergence delta is no attribution: leave return_convergence_delta out.")
 
     def __repr__(self) -> str:
         told = "".join(f", {name}={_brief(value)}" for name, value in self.arguments.items())
@@ -64,29 +68,35 @@ class FromCaptum(Attribution):
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         grouped = "feature_mask" not in self.arguments and _takes(self.method, "feature_mask")
+        # What comes one a case in the arguments cannot be told from what does not: then all cases go together.
+        together = any(_length(value) == len(cases) for value in self.arguments.values())
+        most = cases.model.chunk(cases.x)
 
         def work(piece: slice) -> Tensor:
             part = cases[piece]
-            arguments = {name: _part(value, piece, len(cases)) for name, value in self.arguments.items()}
+            arguments = dict(self.arguments)
+            if _takes(self.method, "internal_batch_size"):
+                arguments.setdefault("internal_batch_size", max(most, len(part)))
             if grouped:
-                arguments["feature_mask"] = _mask_of(part)
-            found = self._ask(part.x, part.label, arguments)
+                arguments |= _as_mask(part, arguments.get("baselines"), _takes(self.method, "baselines"))
+            found = self._ask(part, part.label, arguments)
             aimed = part.target != ANY
             if bool(aimed.any()):
-                other = self._ask(part.x, torch.where(aimed, part.target, part.label), arguments)
+                other = self._ask(part, torch.where(aimed, part.target, part.label), arguments)
                 found = torch.where(aimed.reshape(-1, *[1] * (found.ndim - 1)), found - other, found)
             pooled = part.features.pool(found)
             # With a mask Captum gives every coordinate the value of its whole feature.
             return pooled / part.features.pool(torch.ones_like(found)).clamp_min(1) if grouped else pooled
 
-        with _counted(cases.model):
-            return case_by_case(cases, work, 1, progress)
+        with _counted(cases.model), _seeded(self.seed, cases.x.device):
+            return work(slice(0, len(cases))) if together else case_by_case(cases, work, 1, progress)
 
-    def _ask(self, x: Tensor, target: Tensor, arguments: dict[str, Any]) -> Tensor:
+    def _ask(self, cases: Cases, target: Tensor, arguments: dict[str, Any]) -> Tensor:
+        x = cases.x.detach().to(cases.model.module_dtype, copy=True).requires_grad_(True)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Setting forward, backward hooks")
             warnings.filterwarnings("ignore", "You are providing multiple inputs for Lime / Kernel SHAP")
-            found = self.method.attribute(x.detach().clone().requires_grad_(True), target=target, **arguments)
+            found = self.method.attribute(x, target=target, **arguments)
         found = found[0] if isinstance(found, tuple) and len(found) == 1 else found
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         if shape != tuple(x.shape):
@@ -94,8 +104,21 @@ class FromCaptum(Attribution):
                 f"{_name(self.method)} returned {shape} for inputs of shape {tuple(x.shape)}: an attribution of the "
                 "input itself is needed, not of a layer or a neuron."
             )
-        result: Tensor = found.detach().to(x)
+        result: Tensor = found.detach().to(cases.x)
         return result
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Captum draws from the global generators of torch and NumPy: set them, and set them back."""
+    before = np.random.get_state()
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        np.random.seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            np.random.set_state(before)
 
 
 @contextmanager
@@ -113,10 +136,15 @@ def _counted(model: Classifier) -> Iterator[None]:
         hook.remove()
 
 
-def _mask_of(cases: Cases) -> Tensor:
-    """Feature ids as Captum wants them: none negative, so what never moves is one more feature."""
-    ids = cases.features.ids
-    return torch.where(ids >= 0, ids, cases.features.count).expand(len(ids), *cases.x.shape[1:])
+def _as_mask(cases: Cases, baselines: Any, takes_baselines: bool) -> dict[str, Any]:
+    """Features as Captum's mask, which names one for every number: what never moves is a feature at its baseline."""
+    ids, x = cases.features.ids, cases.x
+    mask = torch.where(ids >= 0, ids, cases.features.count).expand(len(ids), *x.shape[1:])
+    if not bool((ids < 0).any()) or not takes_baselines:
+        return {"feature_mask": mask}
+    given = baselines[0] if isinstance(baselines, tuple) else baselines
+    start = torch.as_tensor(0 if given is None else given).to(x)
+    return {"feature_mask": mask, "baselines": torch.where(ids >= 0, start, x).to(cases.model.module_dtype)}
 
 
 def _takes(method: Any, name: str) -> bool:
@@ -126,9 +154,10 @@ def _takes(method: Any, name: str) -> bool:
     )
 
 
-def _part(value: Any, piece: slice, cases: int) -> Any:
-    whole = isinstance(value, Tensor) and value.ndim > 0 and len(value) == cases
-    return value[piece] if whole else value
+def _length(value: Any) -> int:
+    if isinstance(value, tuple):
+        return max(map(_length, value), default=0)
+    return len(value) if isinstance(value, Tensor) and value.ndim else 0
 
 
 def _name(method: Any) -> str:
@@ -137,7 +166,7 @@ def _name(method: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    return f"tensor{tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+    return repr(Given(value)) if isinstance(value, Tensor) else repr(value)
 
 
 # ---------------------------------------------------------------------- to Captum
@@ -174,44 +203,41 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
         masks = feature_mask if isinstance(feature_mask, tuple) or feature_mask is None else (feature_mask,)
         if masks is not None and len(masks) != len(parts):
             raise HoldfastError(f"feature_mask has {len(masks)} tensors for {len(parts)} inputs: give one for each.")
-        joined = _Joined(self._model, parts) if isinstance(inputs, tuple) else None
-        model = self._model if joined is None else joined.model
-        x = parts[0] if joined is None else torch.cat([part.flatten(1) for part in parts], 1)
+        x = parts[0] if len(parts) == 1 else torch.cat([part.flatten(1) for part in parts], 1)
+        model = self._model if len(parts) == 1 else _joined(self._model, parts)
         x = x.detach().to(model.device, model.dtype)
         if model.low is not None and model.high is not None:
             x = x.clamp(model.low, model.high)
-        cases = model.ask(x, label=_labels(target, len(x)), features=_features(masks, parts, joined is not None))
+        cases = model.ask(x, label=_labels(target, len(x)), features=_features(masks, parts))
         ranking = self._explainer(cases)
+        self._model.queries = model.queries
         for note in ranking.notes:
             warnings.warn(note, HoldfastWarning, stacklevel=2)
         scores = cases.features.spread(ranking.scores).expand_as(x)
-        if joined is None:
-            return scores.to(parts[0]).clone()
-        self._model.queries += model.queries
-        split = scores.split([part[0].numel() for part in parts], 1)
-        return tuple(score.reshape(part.shape).to(part) for score, part in zip(split, parts, strict=True))
+        split = scores.split([part[0].numel() for part in parts], 1) if len(parts) > 1 else (scores,)
+        found = tuple(
+            score.reshape(part.shape).to(part if part.is_floating_point() else score, copy=True)
+            for score, part in zip(split, parts, strict=True)
+        )
+        return found if isinstance(inputs, tuple) else found[0]
+
+
+def _joined(model: Classifier, parts: tuple[Tensor, ...]) -> Classifier:
+    """A classifier of several inputs as one of all their numbers in a row."""
+    model.require_eval()
+    if any(edge is not None and edge.ndim for edge in (model.low, model.high)):
+        raise HoldfastError("several inputs need bounds that are numbers.")
+    return model.through(_Joined(model.module, [part.shape[1:] for part in parts]))
 
 
 class _Joined(nn.Module):
-    """A module of several inputs as one of their coordinates in a row."""
-
-    def __init__(self, model: Classifier, parts: tuple[Tensor, ...]):
+    def __init__(self, module: nn.Module, shapes: list[torch.Size]):
         super().__init__()
-        self.module = model.module
-        self.shapes = [part.shape[1:] for part in parts]
-        self.sizes = [part[0].numel() for part in parts]
-        self.eval()
-        flat = [None if edge is None else self._flat(edge) for edge in (model.low, model.high)]
-        bounds = None if flat[0] is None or flat[1] is None else (flat[0], flat[1])
-        self.model = Classifier(self, bounds)
-
-    def _flat(self, edge: Tensor) -> Tensor:
-        if edge.ndim:
-            raise HoldfastError("several inputs need bounds that are numbers.")
-        return edge
+        self.module, self.shapes = module, shapes
+        self.training = False  # its own mark only: the module has been seen to be in eval mode
 
     def forward(self, rows: Tensor) -> Tensor:
-        parts = rows.split(self.sizes, 1)
+        parts = rows.split([shape.numel() for shape in self.shapes], 1)
         out: Tensor = self.module(*(part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)))
         return out
 
@@ -231,7 +257,8 @@ def _labels(target: Any, cases: int) -> Any:
     return labels.reshape(()) if labels.numel() == 1 else labels
 
 
-def _features(masks: tuple[Tensor, ...] | None, parts: tuple[Tensor, ...], joined: bool) -> Features:
+def _features(masks: tuple[Tensor, ...] | None, parts: tuple[Tensor, ...]) -> Features:
+    joined = len(parts) > 1
     if masks is None:
         shape = (sum(part[0].numel() for part in parts),) if joined else tuple(parts[0].shape[1:])
         return Features.of(torch.arange(sum(part[0].numel() for part in parts)).reshape(1, *shape))

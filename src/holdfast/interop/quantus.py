@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from holdfast.cases import Cases
 from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
 from holdfast.curve import SIZES, trace
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers import Explainer
 from holdfast.features import Features
 from holdfast.model import Bound, Classifier
@@ -30,23 +31,26 @@ except ImportError as error:
     raise HoldfastError('this door needs Quantus: pip install "holdfast[quantus]".') from error
 
 Bounds = tuple[Bound, Bound] | None
+FeaturesOf = Features | Tensor | Callable[[Tensor], Features] | None
+"""Features of all inputs, or a function that lays them over a batch ``[B, *shape]`` (superpixels, say)."""
 
 
-def explain_func(
-    explainer: Explainer, bounds: Bounds = None, features: Features | Tensor | None = None
-) -> Callable[..., np.ndarray]:
+def explain_func(explainer: Explainer, bounds: Bounds = None, features: FeaturesOf = None) -> Callable[..., np.ndarray]:
     """``explain_func(model, inputs, targets) -> attributions`` as Quantus calls it: the scores of the ranking.
 
-    Colour channels that share a feature are one channel in the answer, as in Quantus' own.
+    The numbers of one feature share its score. Colour channels that share a feature are one channel in the answer, as
+    in Quantus' own. Inputs that a metric has moved out of the bounds are clipped to them.
     """
 
     def explain(model: nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
-        cases = _ask(model, inputs, targets, bounds, features)
-        scores = cases.features.spread(explainer(cases).scores)
-        if scores.ndim == 4 and scores.shape[1] == 1:
-            scores = scores.expand(-1, -1, *cases.x.shape[2:])
-        else:
-            scores = scores.expand_as(cases.x)
+        cases = _ask(model, inputs, targets, bounds, features, clip=True)
+        ranking = explainer(cases)
+        for note in ranking.notes:
+            warnings.warn(note, HoldfastWarning, stacklevel=2)
+        size = cases.features.pool(torch.ones_like(cases.x)).clamp_min(1)
+        scores = torch.where(cases.features.ids >= 0, cases.features.spread(ranking.scores / size), 0)
+        one = scores.ndim == 4 and scores.shape[1] == 1
+        scores = scores.expand(-1, -1, *cases.x.shape[2:]) if one else scores.expand_as(cases.x)
         answer: np.ndarray = scores.cpu().numpy().copy()
         return answer
 
@@ -66,7 +70,7 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
         robustness: Robustness | None = None,
         sizes: Sequence[float] = SIZES,
         bounds: Bounds = None,
-        features: Features | Tensor | None = None,
+        features: FeaturesOf = None,
         abs: bool = False,
         normalise: bool = False,
         normalise_func: Callable[..., np.ndarray] | None = None,
@@ -156,10 +160,13 @@ class RobustnessRelevant(_RobustnessMetric):
     _criterion = PerturbRelevant
 
 
-def _ask(model: Any, inputs: Any, targets: Any, bounds: Bounds, features: Features | Tensor | None) -> Cases:
+def _ask(model: Any, inputs: Any, targets: Any, bounds: Bounds, features: FeaturesOf, clip: bool = False) -> Cases:
     if not isinstance(model, nn.Module):
         raise HoldfastError(f"only torch modules can be measured, got {type(model).__name__}.")
     classifier = Classifier(model, bounds)
     x = torch.as_tensor(np.ascontiguousarray(inputs)).to(classifier.device, classifier.dtype)
+    if clip and classifier.low is not None:
+        x = x.clamp(classifier.low, classifier.high)
     label = None if targets is None else torch.as_tensor(np.asarray(targets)).long()
-    return classifier.ask(x, label=label, features=features)
+    laid = features(x) if callable(features) and not isinstance(features, Tensor) else features
+    return classifier.ask(x, label=label, features=laid)
