@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(2)
 
 
-def _say(message: Warning | str, category: type[Warning], *_: object) -> None:
+def _say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, HoldfastWarning):
         err.print(f"[bold yellow]holdfast:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
 
