@@ -23,7 +23,7 @@ def test_a_curve_is_the_criterion_along_the_sizes() -> None:
     criterion = hf.PerturbRest(hf.MinNorm())
     curve = hf.trace(cases, ranking, criterion, (0.25, 0.5))
     assert torch.equal(curve.values, criterion(cases, ranking.top((0.25, 0.5))))
-    assert curve.explainer == "Grad()"
+    assert curve.explainer == "Grad(seed=0)"
     assert "MinNorm" in curve.criterion
 
 

@@ -23,6 +23,7 @@ ORDER = [
     "criteria",
     "explainers",
     "curve",
+    "analyses",
     "data",
     "report",
     "interop",

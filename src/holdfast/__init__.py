@@ -2,7 +2,7 @@
 
 from holdfast import data
 from holdfast.cases import Cases
-from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
+from holdfast.criteria import Criterion, Deletion, Insertion, PerturbRelevant, PerturbRest
 from holdfast.curve import Curve, trace
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers import (
@@ -28,6 +28,7 @@ from holdfast.explainers import (
 from holdfast.features import Features
 from holdfast.model import BlackBox, Classifier, Queries
 from holdfast.ranking import Ranking
+from holdfast.reference import Words
 from holdfast.robustness import PGD, Judge, Linear, MinNorm, Radii, Robustness
 from holdfast.version import __version__
 
@@ -44,6 +45,7 @@ __all__ = [
     "Criterion",
     "Curve",
     "DeepLift",
+    "Deletion",
     "ExpectedGradients",
     "Explainer",
     "Features",
@@ -52,6 +54,7 @@ __all__ = [
     "GreedyAS",
     "HoldfastError",
     "HoldfastWarning",
+    "Insertion",
     "IntegratedGradients",
     "Judge",
     "LeaveOneOut",
@@ -68,6 +71,7 @@ __all__ = [
     "Regression",
     "Robustness",
     "Shap",
+    "Words",
     "__version__",
     "data",
     "trace",

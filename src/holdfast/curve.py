@@ -16,6 +16,8 @@ from holdfast.ranking import Ranking
 
 SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
 """The paper's: the top 5, 10, … 45 % of the features."""
+FULL = tuple(percent / 100 for percent in range(0, 105, 5))
+"""From none to all of them; for criteria that have a value at both ends, as Insertion and Deletion have."""
 
 
 @dataclass(frozen=True, eq=False)

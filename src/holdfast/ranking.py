@@ -64,13 +64,21 @@ class Ranking:
         return cls(drawn[order], scores, present.sum(1), method)
 
     def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
-        """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features."""
+        """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features.
+
+        A share of 0.0 is no feature; any other is at least one.
+        """
         position = self.order.argsort(1)[:, None]
         sizes = sizes.tolist() if isinstance(sizes, Tensor) else sizes
-        wanted = [size_of(size, self.count)[:, None] for size in sizes]
+        empty = torch.zeros_like(self.count)
+        wanted = [(empty if _is_none(size) else size_of(size, self.count))[:, None] for size in sizes]
         if not wanted:
             raise HoldfastError("name at least one size.")
         return position < torch.stack(wanted, 1)
+
+
+def _is_none(size: float | int) -> bool:
+    return isinstance(size, float) and size == 0
 
 
 def features_of(cases: Cases) -> Tensor:

@@ -49,8 +49,27 @@ class Given:
         return hash(repr(self))
 
 
+class Words(Given):
+    """Word vectors ``[V, E]``: a word that is taken away becomes one of them at random, whole."""
+
+    def __init__(self, vectors: Any):
+        values = torch.as_tensor(vectors)
+        if values.ndim != 2 or not len(values) or not values.is_floating_point():
+            raise HoldfastError(f"word vectors must be floats [V, E], got {values.dtype} of {tuple(values.shape)}.")
+        super().__init__(values)
+
+    def __repr__(self) -> str:
+        return f"Words({super().__repr__()})"
+
+
 Reference = float | Tensor | Given | Literal["blur", "mean", "uniform"]
-"""A number, a tensor, or how to make one: ``blur`` and ``mean`` (of the image), ``uniform`` (noise in the box)."""
+"""A number, a tensor, or how to make one: ``blur`` and ``mean`` (of the image), ``uniform`` (noise in the box).
+
+For embedded text ``Words(vectors)`` puts random words in the place of those taken away.
+"""
+
+Score = Literal["logit", "probability"]
+"""What of the label is looked at; where a target is asked about, its own is taken off."""
 
 _WORDS = ("blur", "mean", "uniform")
 _BLUR = 0.1  # the standard deviation of the blur, as a share of the longer side (Fong & Vedaldi: 10 of 224 pixels)
@@ -81,7 +100,9 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
     x = cases.x
     reference = read_reference(reference)
     low, high = cases.model.low, cases.model.high
-    if isinstance(reference, str):
+    if isinstance(reference, Words):
+        points = _random_words(reference.values, x, seed)
+    elif isinstance(reference, str):
         points = _made(cases, reference, seed)
         points = points if low is None else points.clamp(low, high)  # rounding must not leave the box
     else:
@@ -95,6 +116,21 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
             stacklevel=2,
         )
     return points
+
+
+def is_random(reference: Reference) -> bool:
+    """Whether another seed gives another reference."""
+    return isinstance(reference, Words) or (isinstance(reference, str) and reference == "uniform")
+
+
+def _random_words(vectors: Tensor, x: Tensor, seed: int) -> Tensor:
+    if x.ndim != 3 or x.shape[2] != vectors.shape[1]:
+        raise HoldfastError(
+            f"random words of {vectors.shape[1]} numbers are for embedded text [B, L, {vectors.shape[1]}], got "
+            f"{tuple(x.shape)}."
+        )
+    which = torch.randint(len(vectors), (x.shape[1],), generator=torch.Generator().manual_seed(seed % 2**63))
+    return vectors[which.to(vectors.device)].to(x).expand_as(x)
 
 
 def _made(cases: Cases, word: str, seed: int) -> Tensor:
@@ -127,8 +163,9 @@ def kept_scores(
     case: Tensor,
     kept: Callable[[slice], Tensor],
     progress: Progress | None = None,
+    score: Score = "logit",
 ) -> Tensor:
-    """The explained score ``[R]`` with some features kept and the others taken from ``points [B, *shape]``.
+    """The score ``[R]`` of the label with some features kept and the others taken from ``points [B, *shape]``.
 
     ``case [R]`` says whose input a row is; ``kept(piece)`` gives bool ``[r, d]`` for a piece of the rows.
     """
@@ -137,10 +174,15 @@ def kept_scores(
         which = case[piece]
         keep = cases.features.expand(kept(piece), which)
         logits = cases.model(torch.where(keep, cases.x[which], points[which]))
-        return explained(logits, cases.label[which], cases.target[which])
+        scores = logits if score == "logit" else logits.softmax(1)
+        return explained(scores, cases.label[which], cases.target[which])
 
     parts = []
     for piece, part in chunked(work, len(case), cases.model.chunk(cases.x)):
+        if not bool(torch.isfinite(part).all()):
+            raise HoldfastError(
+                "the model returns NaN or infinite scores once features are taken away: try another reference."
+            )
         parts.append(part)
         if progress is not None:
             progress(piece.stop, len(case))

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from holdfast.cli.app import Json, app
 from holdfast.cli.app import out as console
-from holdfast.cli.names import EXPLAINERS, METHODS, OBJECTIVES
+from holdfast.cli.names import CRITERIA, EXPLAINERS, METHODS
 from holdfast.errors import HoldfastError
 from holdfast.explainers import Explainer
 from holdfast.robustness import Robustness
@@ -35,7 +35,7 @@ def list_(
     """Show explainers, criteria and robustness methods by name: where they come from, what they need and cost."""
     rooms: dict[str, dict[str, Callable[..., Any]]] = {
         "explainers": EXPLAINERS,
-        "criteria": dict(OBJECTIVES),
+        "criteria": CRITERIA,
         "robustness methods": METHODS,
     }
     if name is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
+from holdfast.criteria import Criterion, Deletion, Insertion, PerturbRelevant, PerturbRest
 from holdfast.explainers import (
     Anchor,
     Bbmp,
@@ -55,3 +55,5 @@ EXPLAINERS: dict[str, Callable[..., Explainer]] = {
 }
 
 OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": PerturbRest, "relevant": PerturbRelevant}
+
+CRITERIA: dict[str, Callable[..., Criterion]] = {**OBJECTIVES, "insertion": Insertion, "deletion": Deletion}

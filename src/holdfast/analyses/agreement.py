@@ -1,0 +1,154 @@
+"""Do explanations name the features that people mark?"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from holdfast.analyses.result import Result, Row, bars
+from holdfast.analyses.significance import bootstrap
+from holdfast.errors import HoldfastError
+from holdfast.ranking import Ranking
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What people marked: ``marks[example][annotator]`` is the set of features.
+
+    From JSON lines ``{"example": "a7", "annotator": "x", "features": [3, 5]}``; annotators who mark nothing count, as
+    people to whom nothing stood out.
+    """
+
+    marks: Mapping[str, Mapping[str, frozenset[int]]]
+
+    @classmethod
+    def read(cls, path: Path | str) -> Marks:
+        """Marks from a file of JSON lines; every line that is not one is named."""
+        marks: dict[str, dict[str, frozenset[int]]] = {}
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise HoldfastError(f"cannot read the marks {path}: {error}.") from error
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+                example, annotator = str(entry["example"]), str(entry["annotator"])
+                features = frozenset(_whole(feature) for feature in entry["features"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise HoldfastError(
+                    f'line {number} of {path} is not {{"example": …, "annotator": …, "features": [whole numbers]}}: '
+                    f"{error}."
+                ) from error
+            if annotator in marks.setdefault(example, {}):
+                raise HoldfastError(f"line {number} of {path}: {annotator} has marked {example} twice.")
+            marks[example][annotator] = features
+        if not marks:
+            raise HoldfastError(f"{path} holds no marks.")
+        return cls(marks)
+
+    def majority(self, example: str) -> frozenset[int]:
+        """Features that at least half of the annotators marked: of two who disagree, both count."""
+        by = self.marks[example]
+        every = frozenset().union(*by.values())
+        return frozenset(f for f in every if 2 * sum(f in marked for marked in by.values()) >= len(by))
+
+    def between_people(self) -> float | None:
+        """Mean F1 of the marks of two annotators of one example, over all such pairs; None without any.
+
+        Two who both marked nothing agree.
+        """
+        scores = [
+            2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
+            for by in self.marks.values()
+            for a, b in itertools.combinations(by.values(), 2)
+        ]
+        return sum(scores) / len(scores) if scores else None
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement(Result):
+    """``precision [methods, K, examples]`` at 1, 2, … K features, and average precision ``[methods, examples]``.
+
+    ``excluded`` examples have no feature that at least half of their annotators marked. ``between_people`` is how well
+    annotators agree among themselves (mean pairwise F1).
+    """
+
+    methods: tuple[str, ...]
+    precision: Tensor
+    average_precision: Tensor
+    excluded: tuple[str, ...]
+    between_people: float | None
+
+    def table(self) -> list[Row]:
+        rows = []
+        for m, name in enumerate(self.methods):
+            row: Row = {"method": name}
+            for k in range(self.precision.shape[1]):
+                row[f"p@{k + 1}"] = float(self.precision[m, k].mean())
+            low, high = bootstrap(self.average_precision[m])
+            row |= {"mAP": float(self.average_precision[m].mean())}
+            row |= {"low": None if low != low else low, "high": None if high != high else high}
+            row |= {"examples": self.precision.shape[2], "excluded": len(self.excluded)}
+            rows.append(row | {"F1 between people": self.between_people})
+        return rows
+
+    def plot(self, ax: Any) -> None:
+        mean = self.average_precision.mean(1).tolist()
+        ends = [bootstrap(values) for values in self.average_precision]
+        safe = [(m, m) if low != low else (low, high) for m, (low, high) in zip(mean, ends, strict=True)]
+        bars(ax, list(self.methods), mean, [low for low, _ in safe], [high for _, high in safe], "mAP")
+        ax.set_xlim(0, 1)
+
+
+def agreement(rankings: Mapping[str, Ranking], examples: Sequence[str], marks: Marks, *, most: int = 5) -> Agreement:
+    """Hold every ranking against the majority's marks; ``examples`` names the case of each row of the rankings.
+
+    Precision at k counts k features even where fewer are marked. A ranking has no ties: its explainer settled them.
+    """
+    if not rankings or most < 1:
+        raise HoldfastError("agreement needs at least one ranking and most >= 1.")
+    missing = [name for name in examples if name not in marks.marks]
+    if missing:
+        raise HoldfastError(f"nobody marked {missing[0]!r} ({len(missing)} such examples).")
+    wanted = [marks.majority(name) for name in examples]
+    kept = [place for place, features in enumerate(wanted) if features]
+    if not kept:
+        raise HoldfastError("no example has a feature that at least half of its annotators marked.")
+    precision, average = [], []
+    for name, ranking in rankings.items():
+        if len(ranking) != len(examples):
+            raise HoldfastError(f"{name} ranks {len(ranking)} cases, {len(examples)} examples are named.")
+        hits = _hits(name, ranking, wanted)[kept]
+        upto = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1)
+        pad = torch.nn.functional.pad(upto, (0, max(0, most - upto.shape[1])))
+        precision.append(pad[:, :most].T)
+        average.append((upto * hits).sum(1) / hits.sum(1))
+    excluded = tuple(name for name, features in zip(examples, wanted, strict=True) if not features)
+    return Agreement(tuple(rankings), torch.stack(precision), torch.stack(average), excluded, marks.between_people())
+
+
+def _hits(name: str, ranking: Ranking, wanted: list[frozenset[int]]) -> Tensor:
+    """Whether the feature at each place is marked, ``[examples, d]`` of zeros and ones."""
+    order, count = ranking.order.cpu(), ranking.count.cpu()
+    hits = torch.zeros(order.shape, dtype=torch.double)
+    for row, features in enumerate(wanted):
+        outside = [feature for feature in features if feature not in set(order[row, : count[row]].tolist())]
+        if outside:
+            raise HoldfastError(f"{name}, example {row}: people marked feature {outside[0]}, which the case has not.")
+        hits[row] = torch.isin(order[row], torch.tensor(sorted(features) or [-1])).double()
+    return hits
+
+
+def _whole(feature: Any) -> int:
+    if isinstance(feature, bool) or not isinstance(feature, int) or feature < 0:
+        raise ValueError(f"{feature!r} is not the number of a feature")
+    return feature

@@ -1,0 +1,124 @@
+"""Do explanations change when the network forgets what it learnt? (Adebayo et al. 2018)"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.analyses.result import Result, Row
+from holdfast.cases import ANY, Cases
+from holdfast.chunks import Progress
+from holdfast.errors import HoldfastError
+from holdfast.explainers import Explainer
+from holdfast.ranking import Ranking
+
+
+@dataclass(frozen=True, eq=False)
+class Sanity(Result):
+    """Rank correlation ``[explainers, stages, B]`` of each explanation with that of the network it was.
+
+    A stage has ever more layers re-initialised, from the last one back. Near 0 is sane; near 1, the explanation does
+    not look at what was learnt. NaN where an explanation has no order to compare (all features equal).
+    """
+
+    explainers: tuple[str, ...]
+    stages: tuple[str, ...]
+    correlation: Tensor
+
+    def table(self) -> list[Row]:
+        known = ~self.correlation.isnan()
+        count = known.sum(2)
+        mean = self.correlation.nan_to_num(0).sum(2) / count
+        spread = ((self.correlation - mean[..., None]).nan_to_num(0).square().sum(2) / (count - 1).clamp_min(1)).sqrt()
+        return [
+            {
+                "explainer": explainer,
+                "re-initialised": stage,
+                "rank correlation": float(mean[e, s]) if count[e, s] else None,
+                "standard error": float(spread[e, s] / count[e, s] ** 0.5) if count[e, s] > 1 else None,
+                "cases": int(count[e, s]),
+                "excluded": int((~known[e, s]).sum()),
+            }
+            for e, explainer in enumerate(self.explainers)
+            for s, stage in enumerate(self.stages)
+        ]
+
+    def plot(self, ax: Any) -> None:
+        for name, values in zip(self.explainers, self.correlation.nanmean(2).tolist(), strict=True):
+            ax.plot(self.stages, values, marker="o", label=name)
+        ax.axhline(0, color="#334155", linewidth=0.8)
+        ax.set_ylabel("rank correlation with the trained network")
+        ax.set_xlabel("re-initialised down to")
+        ax.legend(fontsize="small")
+
+
+def sanity(
+    cases: Cases,
+    explainers: Mapping[str, Explainer],
+    *,
+    cascade: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Sanity:
+    """Explain the same inputs again after the last layer (``cascade``: ever more layers) was re-initialised.
+
+    The re-initialised network is asked about its own prediction, since robustness has no meaning for a class that is
+    not predicted; where a target has become the prediction, targets are dropped for all cases alike.
+    """
+    layers = trainable_layers(cases.model.module)
+    before = {name: explainer(cases) for name, explainer in explainers.items()}
+    stages = layers if cascade else layers[:1]
+    found, total = [], len(stages) * len(explainers)
+    for number in range(1, len(stages) + 1):
+        model = cases.model.through(reinitialised(cases.model.module, layers[:number], seed))
+        label = model(cases.x).argmax(1)
+        keeps = bool(((cases.target != ANY) & (cases.target != label)).all())
+        asked = model.ask(cases.x, label, cases.target if keeps else None, cases.features)
+        for name, explainer in explainers.items():
+            found.append(spearman(before[name], explainer(asked)))
+            if progress is not None:
+                progress(len(found), total)
+    shape = (len(stages), len(explainers), len(cases))
+    return Sanity(tuple(explainers), tuple(stages), torch.stack(found).reshape(shape).transpose(0, 1))
+
+
+def trainable_layers(module: nn.Module) -> list[str]:
+    """Names of the layers that know how to start anew, the last one first."""
+    names = [name for name, layer in module.named_modules() if name and hasattr(layer, "reset_parameters")]
+    if not names:
+        raise HoldfastError("the network has no layer that can be re-initialised (none with reset_parameters).")
+    return names[::-1]
+
+
+def reinitialised(module: nn.Module, layers: list[str], seed: int = 0) -> nn.Module:
+    """A copy with these layers as they were before training, drawn from the seed."""
+    fresh = copy.deepcopy(module)
+    device = next((weight.device for weight in fresh.parameters()), torch.device("cpu"))
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad():
+        torch.manual_seed(seed)
+        for name in layers:
+            fresh.get_submodule(name).reset_parameters()  # type: ignore[operator]  # asked for by trainable_layers
+    return fresh
+
+
+def spearman(one: Ranking, other: Ranking) -> Tensor:
+    """Spearman's rank correlation ``[B]`` of two rankings' scores, equal scores sharing their mean rank."""
+    present = [ranking.order.argsort(1) < ranking.count[:, None] for ranking in (one, other)]
+    if one.order.shape != other.order.shape or not torch.equal(*present):
+        raise HoldfastError("the two rankings are not of the same features.")
+    ranks = [_mean_ranks(ranking.scores.double().masked_fill(~present[0], -torch.inf)) for ranking in (one, other)]
+    mask = present[0].double()
+    centred = [(rank - (rank * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)) * mask for rank in ranks]
+    size = centred[0].norm(dim=1) * centred[1].norm(dim=1)
+    return torch.where(size > 0, (centred[0] * centred[1]).sum(1) / size, torch.nan)
+
+
+def _mean_ranks(scores: Tensor) -> Tensor:
+    below = torch.searchsorted(scores.sort(1).values, scores, right=False)
+    upto = torch.searchsorted(scores.sort(1).values, scores, right=True)
+    return (below + upto - 1) / 2

@@ -1,0 +1,93 @@
+"""The criteria that take features away: show only the relevant ones, or all but them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.chunks import Progress
+from holdfast.criteria.criterion import Criterion
+from holdfast.errors import HoldfastError
+from holdfast.reference import Reference, Score, is_random, kept_scores, read_reference, reference_points
+
+
+class _Removal(Criterion):
+    """The label's score with some features kept and the others at the reference, averaged over its draws if random."""
+
+    reference: Reference
+    score: Score
+    draws: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reference", read_reference(self.reference))
+        if self.score not in ("logit", "probability"):
+            raise HoldfastError(f'score must be "logit" or "probability", got {self.score!r}.')
+        if not isinstance(self.draws, int) or self.draws < 1:
+            raise HoldfastError(f"draws must be a whole number >= 1, got {self.draws!r}.")
+
+    @abstractmethod
+    def kept(self, relevant: Tensor) -> Tensor:
+        """The features that stay when these are called relevant."""
+
+    @property
+    @final
+    def rows(self) -> int:
+        return self.draws if is_random(self.reference) else 1
+
+    @final
+    def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
+        cases.model.require_eval()
+        kept = self.kept(cases.subsets(relevant))
+        b, k = kept.shape[:2]
+        flat, case = kept.flatten(0, 1), torch.arange(b, device=kept.device).repeat_interleave(k)
+        values = torch.zeros(b * k, dtype=cases.x.dtype, device=kept.device)
+        for draw in range(self.rows):
+            points = reference_points(cases, self.reference, self.seed + draw)
+            done = None if progress is None else _later(progress, draw, self.rows)
+            values += kept_scores(cases, points, case, lambda piece: flat[piece], done, self.score)
+        return (values / self.rows).view(b, k)
+
+
+@dataclass(frozen=True)
+class Insertion(_Removal):
+    """The label's score when only the relevant features are shown. Higher: they are enough.
+
+    The paper's areas are of logits. ``draws`` counts for references that are random.
+    """
+
+    reference: Reference = "uniform"
+    score: Score = "logit"
+    draws: int = 10
+    seed: int = 0
+    higher_is_better: ClassVar[bool] = True
+
+    def kept(self, relevant: Tensor) -> Tensor:
+        return relevant
+
+
+@dataclass(frozen=True)
+class Deletion(_Removal):
+    """The label's score when the relevant features are taken away. Lower: they are needed.
+
+    The paper's areas are of logits. ``draws`` counts for references that are random.
+    """
+
+    reference: Reference = "uniform"
+    score: Score = "logit"
+    draws: int = 10
+    seed: int = 0
+    higher_is_better: ClassVar[bool] = False
+
+    def kept(self, relevant: Tensor) -> Tensor:
+        return ~relevant
+
+
+def _later(progress: Progress, before: int, times: int) -> Progress:
+    """Progress of one of several equal rounds, as that of all of them."""
+    return lambda done, total: progress(before * total + done, times * total)

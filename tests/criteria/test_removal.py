@@ -1,0 +1,106 @@
+"""Insertion and Deletion: closed forms, an independent re-writing, references and scores."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.curve import FULL
+from toys import small_net
+
+
+def _linear() -> tuple[hf.Cases, Tensor, Tensor]:
+    net = nn.Linear(12, 3).double().eval().requires_grad_(False)
+    return hf.Classifier(net, (0, 1)).ask(torch.rand(4, 12).double()), net.weight, net.bias
+
+
+@pytest.mark.parametrize("reference", [0.0, 0.25, 1.0])
+def test_linear_logits_in_closed_form(reference: float) -> None:
+    cases, weight, bias = _linear()
+    ranking = hf.Random()(cases)
+    sizes = (0.25, 0.5, 0.75)
+    worth = weight[cases.label] * (cases.x - reference)  # what keeping each feature adds
+    nothing = bias[cases.label] + reference * weight[cases.label].sum(1)
+    added = worth.gather(1, ranking.order).cumsum(1)[:, [2, 5, 8]]
+    inserted = hf.trace(cases, ranking, hf.Insertion(reference), sizes)
+    deleted = hf.trace(cases, ranking, hf.Deletion(reference), sizes)
+    torch.testing.assert_close(inserted.values, nothing[:, None] + added)
+    torch.testing.assert_close(deleted.values, nothing[:, None] + worth.sum(1, keepdim=True) - added)
+    steps = inserted.values[:, :-1] + inserted.values[:, 1:]
+    torch.testing.assert_close(inserted.auc(), 25 * steps.sum(1) / 2)
+
+
+@pytest.mark.parametrize("score", ["logit", "probability"])
+@pytest.mark.parametrize("reference", [0.3, "uniform"])
+def test_the_formula_written_again(score: str, reference: float | str) -> None:
+    x = torch.rand(3, 12, generator=torch.Generator().manual_seed(0)).double()
+    net = small_net()
+    cases = hf.Classifier(net, (0, 1)).ask(x)
+    relevant = torch.rand(3, 4, 12, generator=torch.Generator().manual_seed(1)) < 0.4
+    found = hf.Insertion(reference, score, draws=3, seed=7)(cases, relevant)  # type: ignore[arg-type]
+    for b in range(3):
+        for k in range(4):
+            values = []
+            for draw in range(3):
+                noise = torch.rand(1, 12, generator=torch.Generator().manual_seed(7 + draw)).double()[0]
+                point = noise if reference == "uniform" else torch.full((12,), 0.3).double()
+                mixed = x[b] * relevant[b, k] + point * ~relevant[b, k]
+                out = net(mixed[None])[0]
+                values.append(float((out if score == "logit" else out.softmax(0))[cases.label[b]]))
+            assert float(found[b, k]) == pytest.approx(sum(values) / 3)
+    opposite = hf.Deletion(reference, score, draws=3, seed=7)(cases, ~relevant)  # type: ignore[arg-type]
+    torch.testing.assert_close(opposite, found)
+
+
+def test_full_curves_run_from_nothing_to_everything() -> None:
+    cases, *_ = _linear()
+    curve = hf.trace(cases, hf.Grad()(cases), hf.Insertion(0.5), FULL)
+    assert len(curve.sizes) == 21
+    own = cases.model(cases.x).gather(1, cases.label[:, None])[:, 0]
+    bare = cases.model(torch.full_like(cases.x, 0.5)).gather(1, cases.label[:, None])[:, 0]
+    torch.testing.assert_close(curve.values[:, -1], own)
+    torch.testing.assert_close(curve.values[:, 0], bare)
+
+
+def test_why_not_t_takes_the_targets_score_off() -> None:
+    cases, *_ = _linear()
+    target = (cases.label + 1) % 3
+    relevant = torch.rand(4, 2, 12) < 0.5
+    both, other = cases.model.ask(cases.x, target=target), cases.model.ask(cases.x, label=target)
+    judge = hf.Insertion(0.0)
+    torch.testing.assert_close(judge(both, relevant), judge(cases, relevant) - judge(other, relevant))
+
+
+def test_random_words_take_the_place_of_words() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(5 * 3, 2)).double().eval().requires_grad_(False)
+    cases = hf.Classifier(net).ask(torch.randn(2, 5, 3).double(), features=hf.Features.tokens(torch.ones(2, 5)))
+    vectors = torch.randn(7, 3)
+    found = hf.Insertion(hf.Words(vectors), draws=1)(cases, torch.zeros(2, 1, 5, dtype=torch.bool))
+    which = torch.randint(7, (5,), generator=torch.Generator().manual_seed(0))
+    expected = net(vectors[which].double()[None])[0][cases.label]
+    torch.testing.assert_close(found[:, 0], expected)
+    assert "Words(tensor(7, 3)#" in repr(hf.Insertion(hf.Words(vectors)))
+    with pytest.raises(hf.HoldfastError, match=r"random words of 3 numbers are for embedded text"):
+        hf.Deletion(hf.Words(vectors))(_linear()[0], torch.ones(4, 1, 12, dtype=torch.bool))
+    with pytest.raises(hf.HoldfastError, match="word vectors must be floats"):
+        hf.Words(torch.zeros(3))
+
+
+def test_bad_settings_and_scores_are_refused() -> None:
+    with pytest.raises(hf.HoldfastError, match='score must be "logit" or "probability"'):
+        hf.Insertion(score="loss")  # type: ignore[arg-type]
+    with pytest.raises(hf.HoldfastError, match="draws must be"):
+        hf.Deletion(draws=0)
+    with pytest.raises(hf.HoldfastError, match="needs a model with bounds"):
+        hf.Insertion()(hf.Classifier(small_net()).ask(torch.rand(1, 12)), torch.ones(1, 1, 12, dtype=torch.bool))
+
+    class Fragile(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.stack([x.sum(1), (x[:, 0] / x[:, 0]) - 3], 1)
+
+    cases = hf.Classifier(Fragile().eval()).ask(torch.rand(2, 3) + 0.1)
+    with pytest.raises(hf.HoldfastError, match="NaN or infinite scores once features are taken away"):
+        hf.Deletion(0.0)(hf.Classifier(Fragile().eval()).ask(cases.x, label=1), torch.ones(2, 1, 3, dtype=torch.bool))
