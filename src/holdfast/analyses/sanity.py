@@ -23,12 +23,14 @@ class Sanity(Result):
     """Rank correlation ``[explainers, stages, B]`` of each explanation with that of the network it was.
 
     A stage has ever more layers re-initialised, from the last one back. Near 0 is sane; near 1, the explanation does
-    not look at what was learnt. NaN where an explanation has no order to compare (all features equal).
+    not look at what was learnt. NaN where an explanation has no order to compare (all features equal) or found nothing
+    to explain in the re-initialised network, as ``notes`` then say.
     """
 
     explainers: tuple[str, ...]
     stages: tuple[str, ...]
     correlation: Tensor
+    notes: tuple[str, ...] = ()
 
     def table(self) -> list[Row]:
         known = ~self.correlation.isnan()
@@ -73,18 +75,24 @@ def sanity(
     layers = trainable_layers(cases.model.module)
     before = {name: explainer(cases) for name, explainer in explainers.items()}
     stages = layers if cascade else layers[:1]
-    found, total = [], len(stages) * len(explainers)
+    found: list[Tensor] = []
+    notes, total = [], len(stages) * len(explainers)
     for number in range(1, len(stages) + 1):
         model = cases.model.through(reinitialised(cases.model.module, layers[:number], seed))
         label = model(cases.x).argmax(1)
         keeps = bool(((cases.target != ANY) & (cases.target != label)).all())
         asked = model.ask(cases.x, label, cases.target if keeps else None, cases.features)
         for name, explainer in explainers.items():
-            found.append(spearman(before[name], explainer(asked)))
+            try:
+                found.append(spearman(before[name], explainer(asked)))
+            except HoldfastError as error:  # the network's doing: the same call went well on the trained one
+                found.append(torch.full((len(cases),), torch.nan, dtype=torch.double, device=cases.x.device))
+                notes.append(f"{name}, {stages[number - 1]} re-initialised: {error}")
             if progress is not None:
                 progress(len(found), total)
     shape = (len(stages), len(explainers), len(cases))
-    return Sanity(tuple(explainers), tuple(stages), torch.stack(found).reshape(shape).transpose(0, 1))
+    correlation = torch.stack(found).reshape(shape).transpose(0, 1)
+    return Sanity(tuple(explainers), tuple(stages), correlation, tuple(notes))
 
 
 def trainable_layers(module: nn.Module) -> list[str]:

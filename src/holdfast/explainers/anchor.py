@@ -259,7 +259,7 @@ class _Arms:
 def _edge(mean: Tensor, level: Tensor, far: Tensor) -> Tensor:
     """Bisection between the mean and ``far`` for the point where the Bernoulli divergence reaches the level."""
     near = mean.clone()
-    for _ in range(40):
+    for _ in range(25):
         middle = (near + far) / 2
         inside = _divergence(mean, middle) <= level
         near, far = torch.where(inside, middle, near), torch.where(inside, far, middle)
