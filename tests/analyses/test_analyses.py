@@ -148,7 +148,7 @@ def test_sensitivity_is_the_worst_overlap() -> None:
         def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
             scores = torch.zeros(len(cases), 12).double()
             scores[:, :3] = 1
-            scores[~(cases.x[:, None] == base.x).all(2).any(1), 2] = 0
+            scores[~(cases.x[:, None] == base.x).all(2).any(1), 2] = -1
             return hf.Ranking.by_score(cases, scores)
 
     base = _cases()
