@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import holdfast as hf
+from holdfast.analyses import significance
 from holdfast.curve import SIZES
 from tables import RESULTS, bare_speed, hardware, show, wait
 
@@ -97,16 +97,18 @@ def quality(options: argparse.Namespace) -> None:
         started = time.perf_counter()
         areas, censored = judged(cases, rankings, kind(judge))
         print(f"  judged in {time.perf_counter() - started:.1f} s", flush=True)
+        tested = significance({title: areas}, ANCHOR, {title: kind.higher_is_better}).comparisons
+        against = {comparison.other: comparison for comparison in tested}
         table = []
         for name, area in areas.items():
-            low, high = bootstrap(areas[ANCHOR], area)
-            t, p = paired_t(areas[ANCHOR] - area)
             row: dict[str, object] = {"explainer": name, "AUC": float(area.mean()), "median": float(area.median())}
             row |= {"gradient rows a digit": round(cost[name]), "censored": censored[name]}
-            ratio = float(areas[ANCHOR].mean() / area.mean())
-            same = name == ANCHOR
-            row |= {"default / this": f"{ratio:.3f}", "95 % interval": "" if same else f"{low:.3f} to {high:.3f}"}
-            table.append(row | {"paired t": "" if same else f"{t:.1f}", "p": "" if same else f"{p:.1g}"})
+            row |= dict.fromkeys(("default / this", "95 % interval", "paired t", "p"), "")
+            if name != ANCHOR:
+                this = against[name]
+                row |= {"default / this": f"{this.ratio:.3f}", "paired t": f"{this.t:.1f}", "p": f"{this.p_t:.1g}"}
+                row |= {"95 % interval": "{:.3f} to {:.3f}".format(*this.ratio_interval)}
+            table.append(row)
         show(f"AUC Robustness-{title}, {len(cases)} digits from {options.first}, {judge}", table)
 
 
@@ -148,26 +150,6 @@ def judged(
     areas = dict(zip(rankings, curve.auc().cpu().double().chunk(len(rankings)), strict=True))
     counts = curve.censored.sum(1).chunk(len(rankings))
     return areas, {name: int(count.sum()) for name, count in zip(rankings, counts, strict=True)}
-
-
-def bootstrap(ours: Tensor, theirs: Tensor, draws: int = 10_000) -> tuple[float, float]:
-    """95 % interval of the ratio of mean areas, the digits drawn anew in pairs."""
-    which = torch.randint(len(ours), (draws, len(ours)), generator=torch.Generator().manual_seed(0))
-    ratio = ours[which].mean(1) / theirs[which].mean(1)
-    low, high = ratio.quantile(torch.tensor([0.025, 0.975], dtype=ratio.dtype)).tolist()
-    return low, high
-
-
-def paired_t(difference: Tensor) -> tuple[float, float]:
-    """Student's t of paired differences and its two-sided p, by integrating the density."""
-    n = len(difference)
-    if n < 2 or not float(difference.std()):
-        return math.nan, math.nan
-    t = float(difference.mean() / difference.std() * math.sqrt(n))
-    at = torch.linspace(0, abs(t), 20_001, dtype=torch.float64)
-    scale = math.exp(math.lgamma(n / 2) - math.lgamma((n - 1) / 2)) / math.sqrt((n - 1) * math.pi)
-    inside = 2 * float(torch.trapezoid(scale * (1 + at.square() / (n - 1)) ** (-n / 2), at))
-    return t, max(0.0, 1 - inside)
 
 
 def speed(options: argparse.Namespace) -> None:

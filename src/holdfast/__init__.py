@@ -1,6 +1,6 @@
 """holdfast: which features a prediction holds fast to, and how fast it holds."""
 
-from holdfast import data
+from holdfast import analyses, data
 from holdfast.cases import Cases
 from holdfast.criteria import Criterion, Deletion, Insertion, PerturbRelevant, PerturbRest
 from holdfast.curve import Curve, trace
@@ -73,6 +73,7 @@ __all__ = [
     "Shap",
     "Words",
     "__version__",
+    "analyses",
     "data",
     "trace",
 ]

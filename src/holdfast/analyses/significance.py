@@ -22,7 +22,7 @@ Verdict = Literal["win", "draw", "loss", "undefined"]
 class Comparison:
     """One method against another by one criterion, over ``cases`` pairs; positive ``gain`` is for the first.
 
-    ``interval`` is the paired bootstrap's of the mean gain. p-values are two-sided, of the paired t-test and of
+    Intervals are the paired bootstrap's, of the mean gain and of the ratio of means. p-values are two-sided, of the paired t-test and of
     Wilcoxon's signed ranks, raw and after Holm's correction over all comparisons made together. What one case alone
     cannot tell is NaN, and is undefined rather than a draw.
     """
@@ -35,6 +35,7 @@ class Comparison:
     gain: float
     interval: tuple[float, float]
     ratio: float
+    ratio_interval: tuple[float, float]
     t: float
     p_t: float
     p_wilcoxon: float
@@ -140,13 +141,20 @@ def holm(p: list[float]) -> list[float]:
     return result
 
 
-def bootstrap(values: Tensor, resamples: int = 10_000, seed: int = 0, level: float = 0.05) -> tuple[float, float]:
-    """The percentile interval of the mean of ``values [B]``; undefined (NaN) for fewer than two."""
+def bootstrap(
+    values: Tensor, resamples: int = 10_000, seed: int = 0, level: float = 0.05, over: Tensor | None = None
+) -> tuple[float, float]:
+    """The percentile interval of the mean of ``values [B]``, or of its ratio to the mean of ``over [B]``, in pairs.
+
+    Undefined (NaN) for fewer than two.
+    """
     if len(values) < 2:
         return math.nan, math.nan
     generator = torch.Generator().manual_seed(seed % 2**63)
     drawn = torch.randint(len(values), (resamples, len(values)), generator=generator)
     means = values.double().cpu()[drawn].mean(1)
+    if over is not None:
+        means = means / over.double().cpu()[drawn].mean(1)
     low, high = torch.quantile(means, torch.tensor([level / 2, 1 - level / 2], dtype=torch.double)).tolist()
     return low, high
 
@@ -183,6 +191,7 @@ def _compare(
         gain=float(gain.mean()) if len(gain) else math.nan,
         interval=bootstrap(gain, resamples, seed, level),
         ratio=ratio,
+        ratio_interval=bootstrap(ours[known], resamples, seed, level, over=theirs[known]),
         t=t,
         p_t=p_t,
         p_wilcoxon=p_wilcoxon,
