@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -81,3 +81,9 @@ def test_a_point_at_which_nothing_can_move_has_no_value() -> None:
     curve = hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=10)), (0.25, 1.0))
     with pytest.raises(hf.HoldfastError, match="no feature is left to move"):
         curve.auc()
+
+
+def test_a_ranking_of_other_features_is_refused() -> None:
+    cases, ranking = _asked()
+    with pytest.raises(hf.HoldfastError, match="cases with another number of features"):
+        hf.trace(cases, replace(ranking, count=ranking.count - 1), hf.Insertion(0.0))

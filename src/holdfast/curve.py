@@ -12,7 +12,7 @@ from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria import Criterion
 from holdfast.errors import HoldfastError
-from holdfast.ranking import Ranking
+from holdfast.ranking import Ranking, features_of
 
 SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
 """The paper's: the top 5, 10, … 45 % of the features."""
@@ -44,6 +44,8 @@ class Curve:
             raise HoldfastError(
                 "at some sizes no feature is left to move: such a point has no value, ask for smaller ones."
             )
+        if bool(self.values.isnan().any()):
+            raise HoldfastError("some values of the criterion are NaN: there is no area under them.")
         values = torch.where(self.censored, self.ceiling, self.values)
         if not bool(torch.isfinite(values).all()):
             raise HoldfastError(
@@ -73,9 +75,13 @@ def trace(
             f"the ranking orders {tuple(ranking.order.shape)} features, the cases have "
             f"{(len(cases), cases.features.count)}."
         )
+    if not torch.equal(ranking.count.to(cases.x.device), features_of(cases).sum(1)):
+        raise HoldfastError("the ranking is of cases with another number of features.")
     if any(not isinstance(size, float) for size in sizes) or list(sizes) != sorted(set(sizes)):
         raise HoldfastError(f"sizes must be rising shares of the features between 0 and 1, got {list(sizes)}.")
     relevant = ranking.top(sizes)
     values = criterion(cases, relevant, progress=progress)
     ceiling = criterion.ceiling(cases, relevant)
-    return Curve(torch.tensor(sizes).to(values), values, ceiling, repr(criterion), ranking.method)
+    return Curve(
+        torch.tensor(sizes, dtype=values.dtype, device=values.device), values, ceiling, repr(criterion), ranking.method
+    )

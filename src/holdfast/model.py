@@ -134,6 +134,10 @@ class Classifier:
         self.require_eval()
         return Cases.ask(self, x, label, target, features)
 
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What the model's own scores, as it gives them when called, mean as probabilities."""
+        return logits.softmax(1)
+
     def through(self, module: nn.Module) -> Classifier:
         """This classifier with another module in front of or around its own: same bounds, chunk and counts so far."""
         other = copy.copy(self)
@@ -293,13 +297,19 @@ class BlackBox(Classifier):
         if classes is not None and classes < 2:
             raise HoldfastError(f"classes must be at least 2, got {classes}.")
         super().__init__(_Function(function, classes).eval(), bounds, chunk=chunk)
+        self._sums_to_one = False
 
     def __repr__(self) -> str:
         return super().__repr__().replace("Classifier(_Function", "BlackBox(function", 1)
 
     def _look(self, rows: Tensor) -> None:
-        super()._look(rows)
-        self._output = "logits"  # whatever the scores are, they are explained as they are
+        if self._output is None:
+            super()._look(rows)
+            self._sums_to_one = self._output in ("softmax", "probabilities")
+            self._output = "logits"  # whatever the scores are, they are explained as they are
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        return logits if self._sums_to_one else super().probabilities(logits)
 
     def require_gradients(self) -> None:
         raise HoldfastError(

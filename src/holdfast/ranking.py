@@ -21,6 +21,7 @@ class Ranking:
     ``scores`` are indexed by feature and rank exactly as ``order`` does. ``count [B]`` is the number of features the
     case has; what is past it is padding that moves nothing, and comes last. ``doubt [B]``, where errors are known, is
     the share of the features whose place ahead of a cut is not settled: a standard error less and they would miss it.
+    ``empty [B]``: the order of a case says nothing, as its ``notes`` explain.
     """
 
     order: Tensor
@@ -29,8 +30,11 @@ class Ranking:
     method: str = ""
     doubt: Tensor | None = None
     notes: tuple[str, ...] = ()
+    empty: Tensor = None  # type: ignore[assignment]  # none of them, unless said
 
     def __post_init__(self) -> None:
+        if self.empty is None:
+            object.__setattr__(self, "empty", torch.zeros_like(self.count, dtype=torch.bool))
         if self.order.shape != self.scores.shape or self.order.ndim != 2:
             raise HoldfastError(
                 f"order and scores must both be [B, d], got {tuple(self.order.shape)} and {tuple(self.scores.shape)}."

@@ -56,6 +56,8 @@ class Words(Given):
         values = torch.as_tensor(vectors)
         if values.ndim != 2 or not len(values) or not values.is_floating_point():
             raise HoldfastError(f"word vectors must be floats [V, E], got {values.dtype} of {tuple(values.shape)}.")
+        if not bool(torch.isfinite(values).all()):
+            raise HoldfastError("word vectors hold NaN or infinity.")
         super().__init__(values)
 
     def __repr__(self) -> str:
@@ -174,7 +176,7 @@ def kept_scores(
         which = case[piece]
         keep = cases.features.expand(kept(piece), which)
         logits = cases.model(torch.where(keep, cases.x[which], points[which]))
-        scores = logits if score == "logit" else logits.softmax(1)
+        scores = logits if score == "logit" else cases.model.probabilities(logits)
         return explained(scores, cases.label[which], cases.target[which])
 
     parts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from torch import Tensor, nn
 import holdfast as hf
 from holdfast import analyses
 from holdfast.analyses.agreement import Marks, agreement
-from holdfast.analyses.diagnostics import diagnostics
-from holdfast.analyses.references import reference_values
+from holdfast.analyses.diagnostics import _violations, diagnostics
+from holdfast.analyses.reference_values import reference_values
 from holdfast.analyses.runtime import runtime
 from holdfast.analyses.sanity import reinitialised, sanity, spearman, trainable_layers
 from holdfast.analyses.sensitivity import neighbours, sensitivity
@@ -45,6 +46,7 @@ def test_reference_values_are_the_areas_of_the_criteria() -> None:
     torch.testing.assert_close(result.areas[1, 1, 1], expected)
     rows = result.table()
     assert len(rows) == 8
+    assert rows[0]["draws"] == 2
     assert {row["rank"] for row in rows if row["reference"] == "0" and row["criterion"] == "Insertion"} == {1, 2}
     for criterion in (0, 1):
         result.plot(Figure().add_subplot(), criterion)
@@ -52,7 +54,7 @@ def test_reference_values_are_the_areas_of_the_criteria() -> None:
 
 def test_the_best_insertion_is_high_and_the_best_deletion_low() -> None:
     areas = torch.tensor([[[[3.0], [3.0]]], [[[1.0], [1.0]]], [[[3.0], [2.0]]]])
-    ranks = analyses.ReferenceValues(("a", "b", "c"), ("0",), areas).ranks()
+    ranks = analyses.ReferenceValues(("a", "b", "c"), ("0",), areas, 1).ranks()
     assert ranks[:, 0, 0].tolist() == [1, 3, 1]
     assert ranks[:, 0, 1].tolist() == [3, 1, 2]
 
@@ -65,6 +67,8 @@ def test_one_case_has_no_standard_error() -> None:
 def test_nothing_to_compare_is_refused() -> None:
     with pytest.raises(hf.HoldfastError, match="at least one ranking"):
         reference_values(_cases(), {})
+    with pytest.raises(hf.HoldfastError, match="a reference is named twice: 0, blur, 0"):
+        reference_values(_cases(), {"grad": hf.Grad()(_cases())}, [0.0, "blur", 0.0])
     with pytest.raises(hf.HoldfastError, match="the ranking orders"):
         reference_values(_cases(2), {"grad": hf.Grad()(_cases())})
 
@@ -103,6 +107,7 @@ def test_layers_start_anew_from_the_last_back_and_the_network_stays() -> None:
     assert changed == [False, False, False, False, True, True]
     again = reinitialised(net, ["4"], seed=3)
     assert all(torch.equal(a, b) for a, b in zip(fresh.parameters(), again.parameters(), strict=True))
+    assert trainable_layers(nn.Linear(3, 2)) == [""]
     with pytest.raises(hf.HoldfastError, match="no layer that can be re-initialised"):
         trainable_layers(nn.Sequential(nn.ReLU()))
 
@@ -118,14 +123,46 @@ def test_sanity_sees_who_looks_at_the_network() -> None:
     assert result.stages == ("4", "2", "0")
     mean = result.correlation.nanmean(2)
     torch.testing.assert_close(mean[0], torch.ones(3).double())
-    assert float(mean[1:].nan_to_num(0).abs().max()) < 0.7
-    assert all(note.startswith("Greedy-AS") for note in result.notes)  # a network with fresh weights may never turn
+    assert float(mean[1].abs().max()) < 0.7
+    lost = mean[2].isnan()  # a network with fresh weights may never turn
+    assert float(mean[2].nan_to_num(0).abs().max()) < 0.7
+    assert len([note for note in result.notes if note.startswith("Greedy-AS")]) == int(lost.sum())
     assert len(result.table()) == 9
     result.plot(Figure().add_subplot())
     assert len(sanity(cases, {"Grad": hf.Grad()}).stages) == 1
 
 
+def test_what_stays_as_trained_and_what_is_dropped_is_said() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net, self.scale = small_net(), nn.Parameter(torch.ones(12).double())
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.net(x * self.scale)
+            return out
+
+    model = hf.Classifier(Scaled().eval().requires_grad_(False))
+    x = torch.rand(3, 12).double()
+    label = model(x).argmax(1)
+    fresh = model.through(reinitialised(model.module, trainable_layers(model.module)[:1]))(x).argmax(1)
+    target = torch.where(fresh != label, fresh, (label + 1) % 4)
+    result = sanity(model.ask(x, target=target), {"Grad": hf.Grad()}, cascade=True)
+    assert any(note.startswith("scale stayed as trained") for note in result.notes)
+    assert any("targets were dropped" in note for note in result.notes) == bool((fresh != label).any())
+    with pytest.raises(hf.HoldfastError, match="at least one explainer"):
+        sanity(_cases(), {})
+
+
 # ---------------------------------------------------------------------- sensitivity
+
+
+def test_neighbours_fill_the_ball_of_what_may_move() -> None:
+    """Uniform in a disc: the mean distance is two thirds of the radius."""
+    ids = torch.tensor([0, 1] + [-1] * 10)
+    cases = hf.Classifier(small_net()).ask(torch.rand(1, 12), features=hf.Features.of(ids))
+    moved = neighbours(cases, 0.3, 2000).x - cases.x
+    assert float(moved.norm(dim=1).mean()) == pytest.approx(0.2, rel=0.05)
 
 
 def test_neighbours_are_in_the_ball_and_in_the_box() -> None:
@@ -143,18 +180,41 @@ def test_neighbours_are_in_the_ball_and_in_the_box() -> None:
 
 def test_sensitivity_is_the_worst_overlap() -> None:
     class Fickle(hf.Explainer):
-        """Drops one of its three features when the input moves at all."""
+        """Drops none, one or two of its three features, depending on the neighbour."""
 
         def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
             scores = torch.zeros(len(cases), 12).double()
             scores[:, :3] = 1
-            scores[~(cases.x[:, None] == base.x).all(2).any(1), 2] = -1
+            moved = ~(cases.x[:, None] == base.x).all(2).any(1)
+            third = (cases.x.sum(1) * 1e6).long() % 3
+            scores[moved & (third >= 1), 2] = -1
+            scores[moved & (third >= 2), 1] = -1
             return hf.Ranking.by_score(cases, scores)
 
     base = _cases()
-    found = sensitivity(base, {"fickle": Fickle(), "Random": hf.Random()}, top=3, samples=6).values
-    torch.testing.assert_close(found[0], torch.full((4,), 1 / 3).double(), atol=1e-6, rtol=0)
-    assert float(found[1].mean()) > 0.6
+    explainer = Fickle()
+    found = sensitivity(base, {"fickle": explainer}, top=3, samples=4).values[0]
+    near = neighbours(base, 0.1, 4)
+    overlaps = []
+    for case in range(4):
+        own = set(explainer(base).order[case, :3].tolist())
+        every = [set(explainer(near).order[4 * case + k, :3].tolist()) for k in range(4)]
+        overlaps.append([len(own & other) / 3 for other in every])
+    torch.testing.assert_close(found, torch.tensor([1 - min(overlap) for overlap in overlaps]).double())
+    assert any(max(overlap) > min(overlap) for overlap in overlaps)  # or mean and worst would be the same
+
+
+def test_orders_that_mean_nothing_are_left_out() -> None:
+    class Empty(hf.Explainer):
+        def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
+            ranking = hf.Grad()(cases)
+            return replace(ranking, empty=torch.arange(len(cases)) == 0)
+
+    result = sensitivity(_cases(), {"empty": Empty()}, samples=3)
+    assert bool(result.values[0, 0].isnan())
+    assert not bool(result.values[0, 1:].isnan().any())
+    assert (result.table()[0]["cases"], result.table()[0]["excluded"]) == (3, 1)
+    assert sanity(_cases(), {"empty": Empty()}).table()[0]["excluded"] == 1
 
 
 def test_an_explanation_that_never_changes_is_not_sensitive() -> None:
@@ -199,10 +259,17 @@ def test_precision_and_average_precision_by_hand(tmp_path: Path) -> None:
     torch.testing.assert_close(result.precision[0], torch.tensor([[0, 1], [1 / 2, 1 / 2], [1 / 3, 2 / 3]]).double())
     torch.testing.assert_close(result.average_precision[0], torch.tensor([1 / 2, (1 + 2 / 3) / 2]).double())
     row = result.table()[0]
+    assert row["marked nothing"] == 1
     assert row["p@1"] == 0.5
     assert row["mAP"] == pytest.approx((0.5 + 5 / 6) / 2)
     assert row["F1 between people"] == pytest.approx((0.5 + 2 / 3 + 2 / 3) / 3)
     result.plot(Figure().add_subplot())
+
+
+def test_more_places_than_features_are_misses(tmp_path: Path) -> None:
+    path = _written(tmp_path / "marks.jsonl", {"example": 0, "annotator": "x", "features": list(range(12))})
+    found = agreement({"ours": _ranked(torch.rand(1, 12))}, [0], Marks.read(path), most=14)  # type: ignore[list-item]
+    assert found.precision[0, :, 0].tolist() == pytest.approx([1.0] * 12 + [12 / 13, 12 / 14])
 
 
 def test_of_two_who_disagree_both_count(tmp_path: Path) -> None:
@@ -242,7 +309,7 @@ def test_marks_and_rankings_must_match(tmp_path: Path) -> None:
         {"example": "b", "annotator": "x", "features": []},
     )
     marks, ranking = Marks.read(path), _ranked(torch.rand(1, 12))
-    with pytest.raises(hf.HoldfastError, match="people marked feature 30, which the case has not"):
+    with pytest.raises(hf.HoldfastError, match="ours, example a: people marked feature 30, which the case has not"):
         agreement({"ours": ranking}, ["a"], marks)
     with pytest.raises(hf.HoldfastError, match="nobody marked 'q'"):
         agreement({"ours": ranking}, ["q"], marks)
@@ -282,7 +349,10 @@ def test_diagnostics_hold_one_search_against_the_judge() -> None:
     assert result.searched.shape == (2, 4, 4)
     both = torch.isfinite(result.gap())
     assert float(result.gap()[both].min()) > 0.99  # the judge is hardly ever looser
-    assert 0 <= result.violations <= 1
+    assert bool(result.violations[0].isnan())
+    assert bool(((result.violations[1:] >= 0) & (result.violations[1:] <= 1)).all())
+    with pytest.raises(hf.HoldfastError, match="sizes must rise"):
+        diagnostics(cases, hf.Grad()(cases), sizes=(0.5, 0.1))
     assert [row["share held"] for row in result.table()] == list(sizes)
     result.plot(Figure().add_subplot())
     with pytest.raises(hf.HoldfastError, match="at least two seeds"):
@@ -291,7 +361,7 @@ def test_diagnostics_hold_one_search_against_the_judge() -> None:
 
 def test_diagnostics_of_nothing_found_are_none_and_not_zero() -> None:
     inf = torch.full((2, 3), math.inf)
-    result = analyses.Diagnostics((0.1, 0.2, 0.3), inf, inf.expand(2, 2, 3), 0.0, "judge", "search")
+    result = analyses.Diagnostics((0.1, 0.2, 0.3), inf, inf.expand(2, 2, 3), inf[0] * 0, "judge", "search")
     row = result.table()[0]
     assert row["censored by the judge"] == 1
     assert row["one search / judge, mean"] is None
@@ -299,6 +369,43 @@ def test_diagnostics_of_nothing_found_are_none_and_not_zero() -> None:
     result.plot(Figure().add_subplot())
 
 
-def test_every_result_has_rows_of_one_kind() -> None:
+def test_a_judge_that_found_nothing_is_no_ratio() -> None:
+    judged, searched = torch.tensor([[math.inf], [2.0]]), torch.tensor([[[1.0], [3.0]]] * 2)
+    result = analyses.Diagnostics((0.1,), judged, searched, torch.tensor([math.nan]), "judge", "search")
+    assert result.table()[0]["one search / judge, mean"] == 1.5
+    assert result.table()[0]["of ratios"] == 2
+
+
+def test_violations_are_counted_where_sizes_really_differ() -> None:
+    radius = torch.tensor([[1.0, 0.5, 0.5], [1.0, 2.0, 1.0]])
+    moving = torch.tensor([[9, 8, 8], [9, 8, 7]])
+    found = _violations(radius, moving)
+    assert bool(found[0].isnan())
+    assert found[1:].tolist() == [0.5, 1.0]
+
+
+def test_rows_of_a_result_have_the_same_columns_and_no_nan() -> None:
+    cases = _cases()
+    two = {"Grad": hf.Grad(), "Random": hf.Random()}
+    rankings = {name: explainer(cases) for name, explainer in two.items()}
+    areas = {"S̄r": {name: hf.trace(cases, ranking, hf.Insertion(0.0)).auc() for name, ranking in rankings.items()}}
+    marks = Marks({str(case): {"x": frozenset({case})} for case in range(4)})
+    results: list[analyses.Result] = [
+        analyses.significance(areas, "Grad", {"S̄r": True}),
+        analyses.significance({"S̄r": {name: area[:1] for name, area in areas["S̄r"].items()}}, "Grad", {"S̄r": True}),
+        reference_values(cases, rankings, [0.0]),
+        sanity(cases, two),
+        sensitivity(cases, two, samples=2),
+        agreement(rankings, list("0123"), marks),
+        runtime(cases, two, repeats=1),
+        diagnostics(
+            cases, rankings["Grad"], sizes=(0.1, 0.3), judge=hf.MinNorm(), search=hf.MinNorm(steps=10), seeds=2
+        ),
+    ]
     kinds = [kind for kind in vars(analyses).values() if isinstance(kind, type) and issubclass(kind, analyses.Result)]
-    assert len(kinds) == 8  # seven analyses and the base
+    assert {type(result) for result in results} == set(kinds) - {analyses.Result}
+    for result in results:
+        rows = result.table()
+        assert len({tuple(row) for row in rows}) == 1
+        assert not any(isinstance(value, float) and math.isnan(value) for row in rows for value in row.values())
+        result.plot(Figure().add_subplot())

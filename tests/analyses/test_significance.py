@@ -35,6 +35,28 @@ def test_p_values_are_scipys_paired_tests() -> None:
     assert first.p_wilcoxon == pytest.approx(stats.wilcoxon(ours, weak).pvalue)
     assert first.gain == pytest.approx(float(np.mean(ours - weak)))
     assert first.ratio == pytest.approx(ours.mean() / weak.mean())
+    assert first.interval == pytest.approx(bootstrap(torch.as_tensor(ours - weak)))
+    assert first.interval[0] < first.gain < first.interval[1]
+    assert first.ratio_interval[0] < first.ratio < first.ratio_interval[1]
+
+
+def test_corrected_values_are_holms_over_all_comparisons() -> None:
+    every = significance(_values(), "ours", HIGHER).comparisons
+    assert [c.holm_t for c in every] == pytest.approx(holm([c.p_t for c in every]))
+    assert [c.holm_wilcoxon for c in every] == pytest.approx(holm([c.p_wilcoxon for c in every]))
+    nearly = {"S̄r": {"ours": torch.tensor([0.2, 1.0, 1.4, 0.1, 0.9, -0.3, 0.5, 0.6])}}
+    nearly["S̄r"] |= {f"other {k}": torch.zeros(8) + 0.01 * k for k in range(6)}
+    told = significance(nearly, "ours", HIGHER)
+    assert told.counts()["win"] == 6
+    assert told.counts(corrected=True)["draw"] == 6
+
+
+def test_a_ratio_of_means_that_are_not_positive_is_undefined() -> None:
+    only = significance({"S̄r": {"ours": torch.tensor([1.0, 2.0]), "weak": torch.tensor([-3.0, 1.0])}}, "ours", HIGHER)
+    assert only.table()[0]["ratio of means"] is None
+    for wrong in ({"level": 5.0}, {"resamples": 0}):
+        with pytest.raises(hf.HoldfastError, match="level must be between 0 and 1"):
+            significance(_values(), "ours", HIGHER, **wrong)
 
 
 def test_wins_draws_and_losses_follow_the_direction_of_the_criterion() -> None:

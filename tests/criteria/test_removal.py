@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -44,7 +47,8 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
         for k in range(4):
             values = []
             for draw in range(3):
-                noise = torch.rand(1, 12, generator=torch.Generator().manual_seed(7 + draw)).double()[0]
+                seed = 7 * 1_000_003 + draw + 500_009
+                noise = torch.rand(1, 12, generator=torch.Generator().manual_seed(seed)).double()[0]
                 point = noise if reference == "uniform" else torch.full((12,), 0.3).double()
                 mixed = x[b] * relevant[b, k] + point * ~relevant[b, k]
                 out = net(mixed[None])[0]
@@ -79,12 +83,14 @@ def test_random_words_take_the_place_of_words() -> None:
     cases = hf.Classifier(net).ask(torch.randn(2, 5, 3).double(), features=hf.Features.tokens(torch.ones(2, 5)))
     vectors = torch.randn(7, 3)
     found = hf.Insertion(hf.Words(vectors), draws=1)(cases, torch.zeros(2, 1, 5, dtype=torch.bool))
-    which = torch.randint(7, (5,), generator=torch.Generator().manual_seed(0))
+    which = torch.randint(7, (5,), generator=torch.Generator().manual_seed(500_009))
     expected = net(vectors[which].double()[None])[0][cases.label]
     torch.testing.assert_close(found[:, 0], expected)
     assert "Words(tensor(7, 3)#" in repr(hf.Insertion(hf.Words(vectors)))
     with pytest.raises(hf.HoldfastError, match=r"random words of 3 numbers are for embedded text"):
         hf.Deletion(hf.Words(vectors))(_linear()[0], torch.ones(4, 1, 12, dtype=torch.bool))
+    with pytest.raises(hf.HoldfastError, match="word vectors hold NaN"):
+        hf.Words(torch.full((2, 3), torch.nan))
     with pytest.raises(hf.HoldfastError, match="word vectors must be floats"):
         hf.Words(torch.zeros(3))
 
@@ -104,3 +110,37 @@ def test_bad_settings_and_scores_are_refused() -> None:
     cases = hf.Classifier(Fragile().eval()).ask(torch.rand(2, 3) + 0.1)
     with pytest.raises(hf.HoldfastError, match="NaN or infinite scores once features are taken away"):
         hf.Deletion(0.0)(hf.Classifier(Fragile().eval()).ask(cases.x, label=1), torch.ones(2, 1, 3, dtype=torch.bool))
+
+
+def test_probabilities_of_a_black_box_are_not_made_twice() -> None:
+    model = hf.BlackBox(lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], 1), (0, 1))
+    cases = model.ask(torch.tensor([[0.9, 0.3]]))
+    everything = torch.ones(1, 1, 2, dtype=torch.bool)
+    assert float(hf.Insertion(0.0, "probability")(cases, everything)) == pytest.approx(0.9)
+    scores = hf.BlackBox(lambda rows: np.stack([3 * rows[:, 0], rows[:, 1]], 1), (0, 1)).ask(cases.x)
+    expected = torch.tensor([2.7, 0.3]).softmax(0)[0]
+    assert float(hf.Insertion(0.0, "probability")(scores, everything)) == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize("reference", ["uniform", "blur", "mean", 0.2])
+def test_a_case_has_the_same_value_alone_and_in_a_batch(reference: str | float) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(75, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
+    cases = hf.Classifier(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 3, 5, 5).double())
+    relevant = torch.rand(3, 2, 25) < 0.5
+    judge = hf.Deletion(reference, draws=2)  # type: ignore[arg-type]
+    alone = torch.cat([judge(cases[case], relevant[case : case + 1]) for case in range(3)])
+    torch.testing.assert_close(alone, judge(cases, relevant))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Quantus is pinned for Python 3.11 and newer")
+def test_deletion_is_quantus_pixel_flipping_where_they_coincide() -> None:
+    import quantus
+
+    cases = hf.data.mnist_cnn().ask(hf.data.mnist().x[:3])
+    ranking = hf.Grad()(cases)
+    flipping = quantus.PixelFlipping(98, normalise=False, perturb_baseline="black", disable_warnings=True)
+    scores = ranking.scores.reshape(-1, 1, 28, 28).numpy()
+    theirs = flipping(cases.model.module, cases.x.numpy(), cases.label.numpy(), scores, softmax=True)
+    ours = hf.Deletion(0.0, "probability")(cases, ranking.top([98 * k for k in range(1, 9)]))
+    torch.testing.assert_close(ours, torch.as_tensor(np.array(theirs)).float(), atol=1e-5, rtol=1e-4)

@@ -2,12 +2,12 @@
 
 from holdfast.analyses.agreement import Agreement, Marks, agreement
 from holdfast.analyses.diagnostics import Diagnostics, diagnostics
-from holdfast.analyses.references import REFERENCES, ReferenceValues, reference_values
-from holdfast.analyses.result import Result
+from holdfast.analyses.reference_values import REFERENCES, ReferenceValues, reference_values
+from holdfast.analyses.result import Result, bootstrap
 from holdfast.analyses.runtime import Runtime, runtime
 from holdfast.analyses.sanity import Sanity, sanity
 from holdfast.analyses.sensitivity import Sensitivity, sensitivity
-from holdfast.analyses.significance import Comparison, Significance, bootstrap, holm, significance
+from holdfast.analyses.significance import Comparison, Significance, holm, significance
 
 __all__ = [
     "REFERENCES",

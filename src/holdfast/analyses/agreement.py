@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars
-from holdfast.analyses.significance import bootstrap
+from holdfast.analyses.result import Result, Row, bars, known, means
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
 
@@ -61,14 +60,14 @@ class Marks:
         every = frozenset().union(*by.values())
         return frozenset(f for f in every if 2 * sum(f in marked for marked in by.values()) >= len(by))
 
-    def between_people(self) -> float | None:
+    def between_people(self, examples: Sequence[str] | None = None) -> float | None:
         """Mean F1 of the marks of two annotators of one example, over all such pairs; None without any.
 
         Two who both marked nothing agree.
         """
         scores = [
             2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
-            for by in self.marks.values()
+            for by in (self.marks[name] for name in (self.marks if examples is None else examples))
             for a, b in itertools.combinations(by.values(), 2)
         ]
         return sum(scores) / len(scores) if scores else None
@@ -79,7 +78,8 @@ class Agreement(Result):
     """``precision [methods, K, examples]`` at 1, 2, … K features, and average precision ``[methods, examples]``.
 
     ``excluded`` examples have no feature that at least half of their annotators marked. ``between_people`` is how well
-    annotators agree among themselves (mean pairwise F1).
+    annotators of these examples agree among themselves (mean pairwise F1), ``marked_nothing`` how often one of them
+    marked no feature at all.
     """
 
     methods: tuple[str, ...]
@@ -87,25 +87,19 @@ class Agreement(Result):
     average_precision: Tensor
     excluded: tuple[str, ...]
     between_people: float | None
+    marked_nothing: int
 
     def table(self) -> list[Row]:
         rows = []
-        for m, name in enumerate(self.methods):
-            row: Row = {"method": name}
-            for k in range(self.precision.shape[1]):
-                row[f"p@{k + 1}"] = float(self.precision[m, k].mean())
-            low, high = bootstrap(self.average_precision[m])
-            row |= {"mAP": float(self.average_precision[m].mean())}
-            row |= {"low": None if low != low else low, "high": None if high != high else high}
+        for m, (name, mean, low, high) in enumerate(zip(self.methods, *means(self.average_precision), strict=True)):
+            at = {f"p@{k + 1}": float(precision.mean()) for k, precision in enumerate(self.precision[m])}
+            row: Row = {"method": name, **at, "mAP": mean, "low": known(low), "high": known(high)}
             row |= {"examples": self.precision.shape[2], "excluded": len(self.excluded)}
-            rows.append(row | {"F1 between people": self.between_people})
+            rows.append(row | {"F1 between people": self.between_people, "marked nothing": self.marked_nothing})
         return rows
 
     def plot(self, ax: Any) -> None:
-        mean = self.average_precision.mean(1).tolist()
-        ends = [bootstrap(values) for values in self.average_precision]
-        safe = [(m, m) if low != low else (low, high) for m, (low, high) in zip(mean, ends, strict=True)]
-        bars(ax, list(self.methods), mean, [low for low, _ in safe], [high for _, high in safe], "mAP")
+        bars(ax, list(self.methods), *means(self.average_precision), "mAP")
         ax.set_xlim(0, 1)
 
 
@@ -116,6 +110,7 @@ def agreement(rankings: Mapping[str, Ranking], examples: Sequence[str], marks: M
     """
     if not rankings or most < 1:
         raise HoldfastError("agreement needs at least one ranking and most >= 1.")
+    examples = [str(name) for name in examples]
     missing = [name for name in examples if name not in marks.marks]
     if missing:
         raise HoldfastError(f"nobody marked {missing[0]!r} ({len(missing)} such examples).")
@@ -127,23 +122,27 @@ def agreement(rankings: Mapping[str, Ranking], examples: Sequence[str], marks: M
     for name, ranking in rankings.items():
         if len(ranking) != len(examples):
             raise HoldfastError(f"{name} ranks {len(ranking)} cases, {len(examples)} examples are named.")
-        hits = _hits(name, ranking, wanted)[kept]
+        hits = _hits(name, ranking, examples, wanted)[kept]
+        hits = torch.nn.functional.pad(hits, (0, max(0, most - hits.shape[1])))
         upto = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1)
-        pad = torch.nn.functional.pad(upto, (0, max(0, most - upto.shape[1])))
-        precision.append(pad[:, :most].T)
+        precision.append(upto[:, :most].T)
         average.append((upto * hits).sum(1) / hits.sum(1))
     excluded = tuple(name for name, features in zip(examples, wanted, strict=True) if not features)
-    return Agreement(tuple(rankings), torch.stack(precision), torch.stack(average), excluded, marks.between_people())
+    nothing = sum(not marked for name in examples for marked in marks.marks[name].values())
+    between = marks.between_people(examples)
+    return Agreement(tuple(rankings), torch.stack(precision), torch.stack(average), excluded, between, nothing)
 
 
-def _hits(name: str, ranking: Ranking, wanted: list[frozenset[int]]) -> Tensor:
+def _hits(name: str, ranking: Ranking, examples: Sequence[str], wanted: list[frozenset[int]]) -> Tensor:
     """Whether the feature at each place is marked, ``[examples, d]`` of zeros and ones."""
     order, count = ranking.order.cpu(), ranking.count.cpu()
     hits = torch.zeros(order.shape, dtype=torch.double)
     for row, features in enumerate(wanted):
-        outside = [feature for feature in features if feature not in set(order[row, : count[row]].tolist())]
+        outside = features - set(order[row, : count[row]].tolist())
         if outside:
-            raise HoldfastError(f"{name}, example {row}: people marked feature {outside[0]}, which the case has not.")
+            raise HoldfastError(
+                f"{name}, example {examples[row]}: people marked feature {min(outside)}, which the case has not."
+            )
         hits[row] = torch.isin(order[row], torch.tensor(sorted(features) or [-1])).double()
     return hits
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars
+from holdfast.analyses.result import Result, Row, bars, known
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.curve import SIZES
@@ -22,14 +22,15 @@ from holdfast.robustness import Judge, MinNorm, Robustness
 class Diagnostics(Result):
     """Radii with the top features held: ``[B, P]`` of a judge and, seed by seed, ``[seeds, B, P]`` of one search.
 
-    ``violations``: of the pairs of nested subsets, the share in which the larger one was found harder to leave than the
-    smaller, each searched alone. That cannot be true of the exact radii, and is what sharing witnesses repairs.
+    ``violations [P]``: the share of cases in which more features, those of the size before, were found harder to leave
+    than those of this size, each searched alone. That cannot be true of the exact radii, and is what sharing witnesses
+    repairs. NaN for the first size, and where a size adds no feature.
     """
 
     sizes: tuple[float, ...]
     judged: Tensor
     searched: Tensor
-    violations: float
+    violations: Tensor
     judge: str
     search: str
 
@@ -39,8 +40,8 @@ class Diagnostics(Result):
 
     def gap(self) -> Tensor:
         """How many times looser one search is than the judge, ``[seeds, B, P]``; NaN where either found nothing."""
-        ratio = self.searched / self.judged
-        return torch.where(torch.isfinite(ratio) & (self.judged > 0), ratio, torch.nan)
+        both = torch.isfinite(self.searched) & torch.isfinite(self.judged) & (self.judged > 0)
+        return torch.where(both, self.searched / self.judged, torch.nan)
 
     def spread(self) -> Tensor:
         """The largest over the smallest radius among seeds, ``[B, P]``; NaN where some seed found nothing."""
@@ -52,23 +53,24 @@ class Diagnostics(Result):
         return [
             {
                 "share held": size,
+                "cases": len(self.judged),
                 "censored by the judge": float(self.censored()[place]),
                 "censored by one search": float(torch.isinf(self.searched[:, :, place]).double().mean()),
-                "one search / judge, mean": _known(gap[:, :, place].nanmean()),
-                "one search / judge, largest": _known(_nanmax(gap[:, :, place])),
-                "largest / smallest of seeds, mean": _known(spread[:, place].nanmean()),
-                "monotonicity violations": self.violations,
+                "one search / judge, mean": known(gap[:, :, place].nanmean()),
+                "one search / judge, largest": known(_nanmax(gap[:, :, place])),
+                "of ratios": int((~gap[:, :, place].isnan()).sum()),
+                "largest / smallest of seeds, mean": known(spread[:, place].nanmean()),
+                "monotonicity violations": known(self.violations[place]),
             }
             for place, size in enumerate(self.sizes)
         ]
 
     def plot(self, ax: Any) -> None:
         gap = self.gap().flatten(0, 1)
-        mean = gap.nanmean(0).nan_to_num(1).tolist()
-        high = [_nanmax(gap[:, place]).nan_to_num(1).item() for place in range(gap.shape[1])]
-        low = [-_nanmax(-gap[:, place]).nan_to_num(-1).item() for place in range(gap.shape[1])]
+        columns = [gap[:, place] for place in range(gap.shape[1])]
+        low, high = ([sign * float(_nanmax(sign * column)) for column in columns] for sign in (-1, 1))
         names = [f"{size:.0%} held" for size in self.sizes]
-        bars(ax, names, mean, low, high, "one search / judge")
+        bars(ax, names, gap.nanmean(0).tolist(), low, high, "one search / judge")
         ax.axvline(1, color="#334155", linewidth=0.8)
 
 
@@ -86,30 +88,36 @@ def diagnostics(
     judge, search = judge or Judge(), search or MinNorm(steps=40, restarts=2)
     if seeds < 2:
         raise HoldfastError(f"a spread needs at least two seeds, got {seeds}.")
+    if not sizes or list(sizes) != sorted(set(sizes)):
+        raise HoldfastError(f"sizes must rise, got {list(sizes)}.")
     moving = ~ranking.top(sizes)
-    judged = judge(cases, moving).radius
-    searched = []
-    for seed in range(seeds):
-        searched.append(replace(search, seed=search.seed + seed)(cases, moving).radius)
+    asked: list[tuple[Robustness, Tensor]] = [(judge, moving)]
+    asked += [(replace(search, seed=search.seed + seed), moving) for seed in range(seeds)]
+    # Asked one at a time, subsets share no witness.
+    asked += [(search, moving[:, place : place + 1]) for place in range(len(sizes))]
+    radii = []
+    for method, subsets in asked:
+        radii.append(method(cases, subsets).radius.cpu())
         if progress is not None:
-            progress(seed + 1, seeds + 1)
-    # Subsets shrink along the sizes; asked one at a time, no witness is shared between them.
-    alone = torch.cat([search(cases, moving[:, place : place + 1]).radius for place in range(len(sizes))], 1)
-    rises = alone[:, :-1] > alone[:, 1:]
+            progress(len(radii), len(asked))
     return Diagnostics(
         tuple(float(size) for size in sizes),
-        judged.cpu(),
-        torch.stack(searched).cpu(),
-        float(rises.double().mean()) if rises.numel() else 0.0,
+        radii[0],
+        torch.stack(radii[1 : 1 + seeds]),
+        _violations(torch.cat(radii[1 + seeds :], 1), moving.sum(2).cpu()),
         repr(judge),
         repr(search),
     )
 
 
+def _violations(radius: Tensor, moving: Tensor) -> Tensor:
+    """How often, of the cases in which a size holds more features than the one before, fewer moved it more easily."""
+    fewer = moving[:, 1:] < moving[:, :-1]
+    rises = fewer & (radius[:, :-1] > radius[:, 1:] * (1 + 1e-6))
+    share = rises.sum(0).double() / fewer.sum(0)
+    return torch.cat([torch.tensor([torch.nan], dtype=torch.double), share])
+
+
 def _nanmax(values: Tensor) -> Tensor:
     known = values[~values.isnan()]
     return known.max() if len(known) else torch.tensor(torch.nan)
-
-
-def _known(value: Tensor) -> float | None:
-    return None if bool(value.isnan()) else float(value)

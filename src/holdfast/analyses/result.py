@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
+import torch
+from torch import Tensor
+
 Row = dict[str, Any]
+_BLOCK = 1000  # bootstrap samples drawn at once
 
 
 class Result(ABC):
@@ -20,8 +25,42 @@ class Result(ABC):
         """Draw it on matplotlib axes."""
 
 
+def known(value: float | Tensor) -> float | None:
+    """A number for a table: None where it is not defined."""
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def bootstrap(
+    values: Tensor, resamples: int = 10_000, seed: int = 0, level: float = 0.05, over: Tensor | None = None
+) -> tuple[float, float]:
+    """The percentile interval of the mean of ``values [B]``, or of its ratio to the mean of ``over [B]``, in pairs.
+
+    Undefined (NaN) for fewer than two.
+    """
+    if len(values) < 2:
+        return math.nan, math.nan
+    generator = torch.Generator().manual_seed(seed % 2**63)
+    means = []
+    for start in range(0, resamples, _BLOCK):
+        drawn = torch.randint(len(values), (min(_BLOCK, resamples - start), len(values)), generator=generator)
+        mean = values.double().cpu()[drawn].mean(1)
+        means.append(mean if over is None else mean / over.double().cpu()[drawn].mean(1))
+    ends = torch.tensor([level / 2, 1 - level / 2], dtype=torch.double)
+    low, high = torch.quantile(torch.cat(means), ends).tolist()
+    return low, high
+
+
+def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
+    """Mean and 95 % interval of every row of ``values [M, B]``; NaN among them is left out."""
+    rows = [row[~row.isnan()] for row in values]
+    ends = [bootstrap(row) for row in rows]
+    middle = [float(row.mean()) for row in rows]
+    return middle, [low for low, _ in ends], [high for _, high in ends]
+
+
 def bars(ax: Any, names: list[str], values: list[float], low: list[float], high: list[float], label: str) -> None:
-    """Horizontal bars with intervals, the first on top."""
+    """Horizontal bars with intervals, the first on top; what is NaN is not drawn."""
     places = range(len(names))
     below = [value - least for value, least in zip(values, low, strict=True)]
     above = [most - value for value, most in zip(values, high, strict=True)]

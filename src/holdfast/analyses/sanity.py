@@ -72,42 +72,56 @@ def sanity(
     The re-initialised network is asked about its own prediction, since robustness has no meaning for a class that is
     not predicted; where a target has become the prediction, targets are dropped for all cases alike.
     """
+    if not explainers:
+        raise HoldfastError("name at least one explainer.")
     layers = trainable_layers(cases.model.module)
     before = {name: explainer(cases) for name, explainer in explainers.items()}
     stages = layers if cascade else layers[:1]
     found: list[Tensor] = []
-    notes, total = [], len(stages) * len(explainers)
+    notes: list[str] = []
+    total = len(stages) * len(explainers)
     for number in range(1, len(stages) + 1):
         model = cases.model.through(reinitialised(cases.model.module, layers[:number], seed))
         label = model(cases.x).argmax(1)
-        keeps = bool(((cases.target != ANY) & (cases.target != label)).all())
+        aimed = cases.target != ANY
+        keeps = bool((aimed & (cases.target != label)).all())
+        if bool(aimed.any()) and not keeps:
+            notes.append(f"{stages[number - 1]} re-initialised: targets were dropped, since one became the prediction.")
         asked = model.ask(cases.x, label, cases.target if keeps else None, cases.features)
         for name, explainer in explainers.items():
             try:
-                found.append(spearman(before[name], explainer(asked)))
+                found.append(spearman(before[name], explainer(asked)).cpu())
             except HoldfastError as error:  # the network's doing: the same call went well on the trained one
-                found.append(torch.full((len(cases),), torch.nan, dtype=torch.double, device=cases.x.device))
+                found.append(torch.full((len(cases),), torch.nan, dtype=torch.double))
                 notes.append(f"{name}, {stages[number - 1]} re-initialised: {error}")
             if progress is not None:
                 progress(len(found), total)
     shape = (len(stages), len(explainers), len(cases))
+    kept = untouched(cases.model.module, stages)
+    if cascade and kept:
+        notes.append(f"{', '.join(kept[:5])}{' …' if len(kept) > 5 else ''} stayed as trained: no layer resets them.")
     correlation = torch.stack(found).reshape(shape).transpose(0, 1)
     return Sanity(tuple(explainers), tuple(stages), correlation, tuple(notes))
 
 
 def trainable_layers(module: nn.Module) -> list[str]:
-    """Names of the layers that know how to start anew, the last one first."""
-    names = [name for name, layer in module.named_modules() if name and hasattr(layer, "reset_parameters")]
+    """Names of the layers that know how to start anew, the last one first, as the network lists them."""
+    names = [name for name, layer in module.named_modules() if hasattr(layer, "reset_parameters")]
     if not names:
         raise HoldfastError("the network has no layer that can be re-initialised (none with reset_parameters).")
     return names[::-1]
 
 
+def untouched(module: nn.Module, layers: list[str]) -> list[str]:
+    """Names of the parameters that belong to none of these layers."""
+    own = {id(weight) for name in layers for weight in module.get_submodule(name).parameters(recurse=False)}
+    return [name for name, weight in module.named_parameters() if id(weight) not in own]
+
+
 def reinitialised(module: nn.Module, layers: list[str], seed: int = 0) -> nn.Module:
     """A copy with these layers as they were before training, drawn from the seed."""
     fresh = copy.deepcopy(module)
-    device = next((weight.device for weight in fresh.parameters()), torch.device("cpu"))
-    with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad():
+    with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         for name in layers:
             fresh.get_submodule(name).reset_parameters()  # type: ignore[operator]  # asked for by trainable_layers
@@ -115,7 +129,10 @@ def reinitialised(module: nn.Module, layers: list[str], seed: int = 0) -> nn.Mod
 
 
 def spearman(one: Ranking, other: Ranking) -> Tensor:
-    """Spearman's rank correlation ``[B]`` of two rankings' scores, equal scores sharing their mean rank."""
+    """Spearman's rank correlation ``[B]`` of two rankings' scores, equal scores sharing their mean rank.
+
+    NaN where one of them has no order to speak of.
+    """
     present = [ranking.order.argsort(1) < ranking.count[:, None] for ranking in (one, other)]
     if one.order.shape != other.order.shape or not torch.equal(*present):
         raise HoldfastError("the two rankings are not of the same features.")
@@ -123,7 +140,8 @@ def spearman(one: Ranking, other: Ranking) -> Tensor:
     mask = present[0].double()
     centred = [(rank - (rank * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)) * mask for rank in ranks]
     size = centred[0].norm(dim=1) * centred[1].norm(dim=1)
-    return torch.where(size > 0, (centred[0] * centred[1]).sum(1) / size, torch.nan)
+    told = (size > 0) & ~one.empty & ~other.empty
+    return torch.where(told, (centred[0] * centred[1]).sum(1) / size, torch.nan)
 
 
 def _mean_ranks(scores: Tensor) -> Tensor:

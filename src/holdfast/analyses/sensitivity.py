@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars
-from holdfast.analyses.significance import bootstrap
+from holdfast.analyses.result import Result, Row, bars, known, means
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers import Explainer
 from holdfast.features import Features
 from holdfast.model import Classifier
+from holdfast.ranking import check_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,27 +25,32 @@ class Sensitivity(Result):
     """SENS ``[explainers, B]``: 1 less the smallest overlap of the top features at x and at a neighbour.
 
     The paper's formula prints a maximum, which the neighbour y = x makes 0 whatever the explanation; its text speaks of
-    the worst case, which is what this is. Over sampled neighbours, so a lower bound.
+    the worst case, which is what this is. Over sampled neighbours, so a lower bound. NaN where the explanation of x, or
+    those of all neighbours, had no order to speak of.
     """
 
     explainers: tuple[str, ...]
     values: Tensor
     radius: float
     samples: int
+    top: float | int
 
     def table(self) -> list[Row]:
-        rows = []
-        for name, values in zip(self.explainers, self.values, strict=True):
-            low, high = bootstrap(values)
-            told = {"low": None, "high": None} if low != low else {"low": low, "high": high}
-            rows.append({"explainer": name, "sensitivity": float(values.mean()), **told, "cases": len(values)})
-        return rows
+        rows = zip(self.explainers, *means(self.values), self.values.isnan().sum(1).tolist(), strict=True)
+        return [
+            {
+                "explainer": name,
+                "sensitivity": known(mean),
+                "low": known(low),
+                "high": known(high),
+                "cases": self.values.shape[1] - excluded,
+                "excluded": excluded,
+            }
+            for name, mean, low, high, excluded in rows
+        ]
 
     def plot(self, ax: Any) -> None:
-        mean = self.values.mean(1).tolist()
-        ends = [bootstrap(values) for values in self.values]
-        safe = [(m, m) if low != low else (low, high) for m, (low, high) in zip(mean, ends, strict=True)]
-        bars(ax, list(self.explainers), mean, [low for low, _ in safe], [high for _, high in safe], "sensitivity")
+        bars(ax, list(self.explainers), *means(self.values), "sensitivity")
         ax.set_xlim(0, 1)
 
 
@@ -62,20 +68,21 @@ def sensitivity(
 
     Neighbours are asked about the class of x, and are drawn alike for every case.
     """
-    if not radius > 0 or samples < 1:
-        raise HoldfastError(f"sensitivity needs radius > 0 and samples >= 1, got {radius} and {samples}.")
+    check_size(top, "top")
+    if not explainers or not radius > 0 or samples < 1:
+        raise HoldfastError(f"sensitivity needs explainers, radius > 0 and samples >= 1, got {radius} and {samples}.")
     near = neighbours(cases, radius, samples, seed)
     found = []
     for explainer in explainers.values():
-        own = explainer(cases).top([top])[:, 0]
-        theirs = explainer(near).top([top])[:, 0].view(len(cases), samples, -1)
-        overlap = (own[:, None] & theirs).sum(2) / own.sum(1, keepdim=True)
-        found.append(1 - overlap.amin(1).double())
+        here, there = explainer(cases), explainer(near)
+        own, theirs = here.top([top])[:, 0], there.top([top])[:, 0].view(len(cases), samples, -1)
+        overlap = (own[:, None] & theirs).sum(2).double() / own.sum(1, keepdim=True)
+        # An order that means nothing says nothing about the next one.
+        overlap = overlap.masked_fill(there.empty.view(len(cases), samples), math.inf).amin(1)
+        found.append((1 - overlap).masked_fill(here.empty | torch.isinf(overlap), math.nan))
         if progress is not None:
             progress(len(found), len(explainers))
-    if not found:
-        raise HoldfastError("name at least one explainer.")
-    return Sensitivity(tuple(explainers), torch.stack(found).cpu(), radius, samples)
+    return Sensitivity(tuple(explainers), torch.stack(found).cpu(), radius, samples, top)
 
 
 def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Cases:
@@ -83,7 +90,10 @@ def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Case
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
     generator = torch.Generator().manual_seed(seed % 2**63)
     noise = torch.randn(1, samples, *cases.x.shape[1:], generator=generator).to(cases.x)
-    length = radius * torch.rand(1, samples, generator=generator).to(cases.x) ** (1 / cases.x[0].numel())
+    free = free.expand(len(cases.features.ids), *cases.x.shape[1:])
+    length = radius * torch.rand(1, samples, generator=generator).to(cases.x) ** (
+        1 / free.flatten(1).sum(1, keepdim=True)
+    )
     noise = torch.where(free[:, None], noise, 0)
     size = noise.flatten(2).norm(dim=2).clamp_min(torch.finfo(noise.dtype).tiny)
     noise = noise * (length / size).reshape(len(noise), samples, *[1] * (cases.x.ndim - 1))

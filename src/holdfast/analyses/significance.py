@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars
+from holdfast.analyses.result import Result, Row, bars, bootstrap, known
 from holdfast.errors import HoldfastError
 
 Verdict = Literal["win", "draw", "loss", "undefined"]
@@ -22,9 +22,9 @@ Verdict = Literal["win", "draw", "loss", "undefined"]
 class Comparison:
     """One method against another by one criterion, over ``cases`` pairs; positive ``gain`` is for the first.
 
-    Intervals are the paired bootstrap's, of the mean gain and of the ratio of means. p-values are two-sided, of the paired t-test and of
-    Wilcoxon's signed ranks, raw and after Holm's correction over all comparisons made together. What one case alone
-    cannot tell is NaN, and is undefined rather than a draw.
+    Intervals are the paired bootstrap's, of the mean gain and of the ratio of means (where both are positive). p-values
+    are two-sided, of the paired t-test and of Wilcoxon's signed ranks, raw and after Holm's correction over all
+    comparisons made together. What one case alone cannot tell is NaN, and is undefined rather than a draw.
     """
 
     criterion: str
@@ -75,15 +75,15 @@ class Significance(Result):
                 "against": c.other,
                 "verdict": c.verdict,
                 "corrected": c.corrected,
-                "gain": c.gain,
-                "low": _known(c.interval[0]),
-                "high": _known(c.interval[1]),
-                "ratio of means": _known(c.ratio),
-                "t": _known(c.t),
-                "p": _known(c.p_t),
-                "p Holm": _known(c.holm_t),
-                "p Wilcoxon": _known(c.p_wilcoxon),
-                "p Wilcoxon Holm": _known(c.holm_wilcoxon),
+                "gain": known(c.gain),
+                "low": known(c.interval[0]),
+                "high": known(c.interval[1]),
+                "ratio of means": known(c.ratio),
+                "t": known(c.t),
+                "p": known(c.p_t),
+                "p Holm": known(c.holm_t),
+                "p Wilcoxon": known(c.p_wilcoxon),
+                "p Wilcoxon Holm": known(c.holm_wilcoxon),
                 "cases": c.cases,
                 "excluded": c.excluded,
             }
@@ -97,11 +97,10 @@ class Significance(Result):
         return {kind: told.count(kind) for kind in kinds}
 
     def plot(self, ax: Any) -> None:
-        """The gain over each other method with its interval; an interval over 0 is a win."""
+        """The gain over each other method with its interval."""
         names = [f"{c.other}, {c.criterion}" for c in self.comparisons]
-        ends = [[end if math.isfinite(end) else c.gain for end in c.interval] for c in self.comparisons]
-        gains = [c.gain for c in self.comparisons]
-        bars(ax, names, gains, [low for low, _ in ends], [high for _, high in ends], "gain")
+        low, high = ([c.interval[end] for c in self.comparisons] for end in (0, 1))
+        bars(ax, names, [c.gain for c in self.comparisons], low, high, "gain")
         ax.axvline(0, color="#334155", linewidth=0.8)
 
 
@@ -118,6 +117,8 @@ def significance(
 
     Pairs with a value that is not finite are left out and counted.
     """
+    if not 0 < level < 1 or resamples < 1:
+        raise HoldfastError(f"level must be between 0 and 1 and resamples at least 1, got {level} and {resamples}.")
     compared = [
         _compare(criterion, method, other, by_method, higher_is_better, level, resamples, seed)
         for criterion, by_method in values.items()
@@ -141,24 +142,6 @@ def holm(p: list[float]) -> list[float]:
     return result
 
 
-def bootstrap(
-    values: Tensor, resamples: int = 10_000, seed: int = 0, level: float = 0.05, over: Tensor | None = None
-) -> tuple[float, float]:
-    """The percentile interval of the mean of ``values [B]``, or of its ratio to the mean of ``over [B]``, in pairs.
-
-    Undefined (NaN) for fewer than two.
-    """
-    if len(values) < 2:
-        return math.nan, math.nan
-    generator = torch.Generator().manual_seed(seed % 2**63)
-    drawn = torch.randint(len(values), (resamples, len(values)), generator=generator)
-    means = values.double().cpu()[drawn].mean(1)
-    if over is not None:
-        means = means / over.double().cpu()[drawn].mean(1)
-    low, high = torch.quantile(means, torch.tensor([level / 2, 1 - level / 2], dtype=torch.double)).tolist()
-    return low, high
-
-
 def _compare(
     criterion: str,
     method: str,
@@ -177,21 +160,22 @@ def _compare(
             f"{criterion}: {method} has values of shape {tuple(ours.shape)} and {other} of {tuple(theirs.shape)}; "
             "paired tests need one for each of the same cases."
         )
-    known = torch.isfinite(ours) & torch.isfinite(theirs)
+    finite = torch.isfinite(ours) & torch.isfinite(theirs)
     sign = 1.0 if higher_is_better[criterion] else -1.0
-    gain = (sign * (ours - theirs))[known]
+    gain = (sign * (ours - theirs))[finite]
     t, p_t, p_wilcoxon = _tests(gain.numpy())
-    ratio = float(ours[known].mean() / theirs[known].mean()) if len(gain) else math.nan
+    undefined = (math.nan, math.nan)
+    positive = len(gain) > 0 and float(ours[finite].mean()) > 0 and float(theirs[finite].mean()) > 0
     return Comparison(
         criterion=criterion,
         method=method,
         other=other,
         cases=len(gain),
-        excluded=int((~known).sum()),
+        excluded=int((~finite).sum()),
         gain=float(gain.mean()) if len(gain) else math.nan,
         interval=bootstrap(gain, resamples, seed, level),
-        ratio=ratio,
-        ratio_interval=bootstrap(ours[known], resamples, seed, level, over=theirs[known]),
+        ratio=float(ours[finite].mean() / theirs[finite].mean()) if positive else math.nan,
+        ratio_interval=bootstrap(ours[finite], resamples, seed, level, theirs[finite]) if positive else undefined,
         t=t,
         p_t=p_t,
         p_wilcoxon=p_wilcoxon,
@@ -211,7 +195,3 @@ def _tests(gain: np.ndarray) -> tuple[float, float, float]:
         return math.copysign(math.inf, gain[0]), 0.0, float(stats.wilcoxon(gain).pvalue)
     tested = stats.ttest_1samp(gain, 0)
     return float(tested.statistic), float(tested.pvalue), float(stats.wilcoxon(gain).pvalue)
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -48,7 +48,7 @@ class _Removal(Criterion):
         flat, case = kept.flatten(0, 1), torch.arange(b, device=kept.device).repeat_interleave(k)
         values = torch.zeros(b * k, dtype=cases.x.dtype, device=kept.device)
         for draw in range(self.rows):
-            points = reference_points(cases, self.reference, self.seed + draw)
+            points = reference_points(cases, self.reference, _seed_of(self.seed, draw))
             done = None if progress is None else _later(progress, draw, self.rows)
             values += kept_scores(cases, points, case, lambda piece: flat[piece], done, self.score)
         return (values / self.rows).view(b, k)
@@ -58,7 +58,8 @@ class _Removal(Criterion):
 class Insertion(_Removal):
     """The label's score when only the relevant features are shown. Higher: they are enough.
 
-    The paper's areas are of logits. ``draws`` counts for references that are random.
+    The paper's areas are of logits; the "logit" of a model that puts out something else is its score as it comes.
+    ``draws`` counts for references that are random.
     """
 
     reference: Reference = "uniform"
@@ -86,6 +87,11 @@ class Deletion(_Removal):
 
     def kept(self, relevant: Tensor) -> Tensor:
         return ~relevant
+
+
+def _seed_of(seed: int, draw: int) -> int:
+    """Far from other seeds' draws, and from those of explainers, which must not share the noise they are judged by."""
+    return (seed * 1_000_003 + draw + 500_009) % 2**63
 
 
 def _later(progress: Progress, before: int, times: int) -> Progress:

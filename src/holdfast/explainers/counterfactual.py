@@ -69,8 +69,7 @@ class Counterfactual(Explainer):
             if progress is not None:
                 progress(turn + 1, turns)
         ranking = Ranking.by_score(cases, scores, repr(self), self.seed)
-        doubt = (dead | alike).to(cases.x) if bool((dead | alike).any()) else None
-        return replace(ranking, doubt=doubt, notes=empty_orders(dead, alike))
+        return replace(ranking, notes=empty_orders(dead, alike), empty=dead | alike)
 
     def rows(self, features: int) -> int | None:
         cost = self.robustness.rows

@@ -230,6 +230,7 @@ def _choose(
         repr(explainer),
         torch.where(dead | alike, 1, doubtful / taken) if cuts else None,
         empty_orders(dead, alike & (count > 1)),
+        dead | (alike & (count > 1)),
     )
 
 

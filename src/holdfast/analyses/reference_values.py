@@ -16,7 +16,7 @@ from holdfast.criteria import Deletion, Insertion
 from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
-from holdfast.reference import Reference, Score
+from holdfast.reference import Reference, Score, read_reference
 
 REFERENCES: tuple[Reference, ...] = ("uniform", 0.0, 0.25, 0.5, 0.75, 1.0)
 """The paper's."""
@@ -24,11 +24,15 @@ REFERENCES: tuple[Reference, ...] = ("uniform", 0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class ReferenceValues(Result):
-    """Areas ``[methods, references, 2, B]``: Insertion, then Deletion, of every case."""
+    """Areas ``[methods, references, 2, B]``: Insertion, then Deletion, of every case.
+
+    The standard error is over cases; random references are the same draws for all of them, and that error is not in it.
+    """
 
     methods: tuple[str, ...]
     references: tuple[str, ...]
     areas: Tensor
+    draws: int
 
     def ranks(self) -> Tensor:
         """The place of each method's mean area among all, ``[methods, references, 2]``; 1 is best, equals share one."""
@@ -47,6 +51,8 @@ class ReferenceValues(Result):
                 "area": float(mean[m, r, c]),
                 "standard error": None if spread is None else float(spread[m, r, c]),
                 "rank": int(ranks[m, r, c]),
+                "cases": self.areas.shape[3],
+                "draws": self.draws,
             }
             for r, reference in enumerate(self.references)
             for c, criterion in enumerate(("Insertion", "Deletion"))
@@ -80,20 +86,20 @@ def reference_values(
     """
     if not rankings or not references:
         raise HoldfastError("name at least one ranking and one reference.")
+    read = [read_reference(reference) for reference in references]
+    names = [reference if isinstance(reference, str) else f"{reference!r}".removesuffix(".0") for reference in read]
+    if len(set(names)) != len(names):
+        raise HoldfastError(f"a reference is named twice: {', '.join(names)}.")
     areas, total = [], len(rankings) * len(references)
     for name, given in rankings.items():
         both = given if isinstance(given, tuple) else (given, given)
         if len(both) != 2:
             raise HoldfastError(f"{name} must be one ranking, or one for Insertion and one for Deletion.")
-        for reference in references:
+        for reference in read:
             judges = Insertion(reference, score, draws, seed), Deletion(reference, score, draws, seed)
             pair = zip(both, judges, strict=True)
             areas.append(torch.stack([trace(cases, ranking, judge, sizes).auc() for ranking, judge in pair]))
             if progress is not None:
                 progress(len(areas), total)
-    shape = (len(rankings), len(references), 2, len(cases))
-    return ReferenceValues(tuple(rankings), tuple(map(_name, references)), torch.stack(areas).reshape(shape))
-
-
-def _name(reference: Reference) -> str:
-    return f"{reference:g}" if isinstance(reference, (int, float)) else str(reference)
+    found = torch.stack(areas).reshape(len(rankings), len(read), 2, len(cases)).cpu()
+    return ReferenceValues(tuple(rankings), tuple(names), found, draws)
