@@ -71,7 +71,7 @@ class Diagnostics(Result):
         low, high = ([sign * float(_nanmax(sign * column)) for column in columns] for sign in (-1, 1))
         names = [f"{size:.0%} held" for size in self.sizes]
         bars(ax, names, gap.nanmean(0).tolist(), low, high, "one search / judge")
-        ax.axvline(1, color="#334155", linewidth=0.8)
+        ax.set_xlim(left=min([1.0, *(end for end in low if end < 1)]))  # 1 is what a perfect search would have
 
 
 def diagnostics(

@@ -63,6 +63,7 @@ class ReferenceValues(Result):
         """The place of every method along the references (the paper's ranking figure): 0 Insertion, 1 Deletion."""
         for method, places in zip(self.methods, self.ranks()[..., criterion].tolist(), strict=True):
             ax.plot(self.references, places, marker="o", label=method)
+        ax.set_yticks(range(1, len(self.methods) + 1))
         ax.invert_yaxis()
         ax.set_xlabel("reference value")
         ax.set_ylabel(f"rank by {('Insertion', 'Deletion')[criterion]}")

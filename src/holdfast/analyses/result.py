@@ -66,5 +66,5 @@ def bars(ax: Any, names: list[str], values: list[float], low: list[float], high:
     above = [most - value for value, most in zip(values, high, strict=True)]
     ax.barh(places, values, xerr=[below, above], color="#94a3b8", ecolor="#334155", capsize=2)
     ax.set_yticks(list(places), names)
-    ax.invert_yaxis()
+    ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(label)

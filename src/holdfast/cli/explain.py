@@ -16,6 +16,7 @@ from holdfast.cli.app import Device, Json, Seed, app
 from holdfast.cli.app import out as console
 from holdfast.cli.names import EXPLAINERS
 from holdfast.cli.show import print_json, progress_bar, shown_radius
+from holdfast.ranking import Ranking
 from holdfast.report import draw_explanations
 from holdfast.robustness import Judge
 
@@ -26,8 +27,9 @@ def explain(
     digit: Annotated[int | None, typer.Option(help="An embedded test digit, 0 to 999, instead of a file.")] = None,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(EXPLAINERS)}.")] = "greedy-as-quick",
     objective: Annotated[
-        str, typer.Option(help="What to look for: rest (held, they make it hard to break) or relevant (easy).")
-    ] = "rest",
+        str | None,
+        typer.Option(help="Greedy methods look for: rest (hard to break when held; the default) or relevant."),
+    ] = None,
     target: Annotated[int | None, typer.Option(help="Why not this class? Any other class if not given.")] = None,
     reference: Annotated[
         str | None, typer.Option(help="What a removed feature becomes: a number, blur, mean or uniform noise.")
@@ -61,7 +63,7 @@ def explain(
     chosen = [feature for feature in ranking.order[0].tolist() if bool(relevant[0, 0, feature])]
     off = [feature for feature in chosen if float(change[feature]) < 0]
     on = [feature for feature in chosen if float(change[feature]) > 0]
-    notes = [*ranking.notes, *radii.notes]
+    notes = [*ranking.notes, *_ties(ranking, len(chosen)), *radii.notes]
     label = int(cases.label[0])
     if as_json:
         extra: dict[str, Any] = {
@@ -91,3 +93,15 @@ def explain(
     for note in notes:
         console.print(f"note: {note}", highlight=False)
     console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _ties(ranking: Ranking, shown: int) -> list[str]:
+    """A note where equal scores lie on both sides of the cut."""
+    along = ranking.scores[0].gather(0, ranking.order[0])[: int(ranking.count[0])]
+    if shown >= len(along) or float(along[shown - 1]) != float(along[shown]):
+        return []
+    equal = int((along[:shown] == along[shown]).sum())
+    return [
+        f"{equal} of the {shown} features shown have the same score as some that are not: a draw of the seed chose "
+        "among them."
+    ]
