@@ -105,6 +105,13 @@ def test_explain_takes_every_method(method: str, tmp_path: Path) -> None:
     assert len(answer["order"]) == 5
 
 
+@pytest.mark.slow
+def test_features_chosen_by_chance_are_said(tmp_path: Path) -> None:
+    out = ("--top", "40%", "--out", tmp_path / "e.png")
+    told = " ".join(run("explain", "--digit", 0, "--method", "integrated-gradients", *out).stdout.split())
+    assert "of the 314 features shown have the same score as some that are not" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,6 +204,7 @@ def test_an_interrupted_explanation_ends_cleanly(
         (["--digit", 0, "--method", "lime"], "no explainer 'lime'"),
         (["--digit", 0, "--objective", "both"], "--objective must be one of rest, relevant"),
         (["--digit", 0, "--method", "grad", "--reference", 0], "grad takes no reference"),
+        (["--digit", 0, "--method", "grad", "--objective", "rest"], "grad optimises nothing"),
         (["--digit", 0, "--method", "shap", "--reference", "black"], "reference must be a number, a tensor or one of"),
         (["--digit", 0, "--method", "anchor"], "784 features x 32 rows are over most_rows = 20000: use fewer features"),
         (["--digit", 0, "--target", 7], "its own label 7"),

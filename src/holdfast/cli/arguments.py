@@ -137,16 +137,21 @@ def size(text: str) -> float | int:
     return size
 
 
-def explainer(name: str, objective: str, p: float, budget: float | int, reference: str | None, seed: int) -> Explainer:
+def explainer(
+    name: str, objective: str | None, p: float, budget: float | int, reference: str | None, seed: int
+) -> Explainer:
     """The explainer of that name, ranking as many features as will be shown."""
     if name not in EXPLAINERS:
         raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(EXPLAINERS)}.")
-    if objective not in OBJECTIVES:
+    if objective not in (None, *OBJECTIVES):
         raise HoldfastError(f"--objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}.")
     made: Any = EXPLAINERS[name]()
     known = {field.name for field in fields(made)}
-    given: dict[str, Any] = {"objective": OBJECTIVES[objective](MinNorm(p, steps=20)), "budget": budget, "seed": seed}
-    given["robustness"] = MinNorm(p, steps=20)
+    if objective is not None and "objective" not in known:
+        raise HoldfastError(f"{name} optimises nothing: leave --objective out.")
+    search = MinNorm(p, steps=20)
+    given: dict[str, Any] = {"robustness": search, "budget": budget, "seed": seed}
+    given["objective"] = OBJECTIVES[objective or "rest"](search)
     if reference is not None:
         if "reference" not in known:
             raise HoldfastError(f"{name} takes no reference: leave --reference out.")

@@ -28,7 +28,7 @@ def explain(
     method: Annotated[str, typer.Option(help=f"One of {', '.join(EXPLAINERS)}.")] = "greedy-as-quick",
     objective: Annotated[
         str | None,
-        typer.Option(help="Greedy methods look for: rest (hard to break when held; the default) or relevant."),
+        typer.Option(help="What Greedy methods look for: rest (hard to break when held, if not given) or relevant."),
     ] = None,
     target: Annotated[int | None, typer.Option(help="Why not this class? Any other class if not given.")] = None,
     reference: Annotated[
