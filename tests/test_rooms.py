@@ -25,6 +25,7 @@ ORDER = [
     "curve",
     "analyses",
     "data",
+    "experiment",
     "report",
     "interop",
     "cli",
