@@ -144,3 +144,15 @@ def test_deletion_is_quantus_pixel_flipping_where_they_coincide() -> None:
     theirs = flipping(cases.model.module, cases.x.numpy(), cases.label.numpy(), scores, softmax=True)
     ours = hf.Deletion(0.0, "probability")(cases, ranking.top([98 * k for k in range(1, 9)]))
     torch.testing.assert_close(ours, torch.as_tensor(np.array(theirs)).float(), atol=1e-5, rtol=1e-4)
+
+
+def test_inputs_that_are_the_same_are_asked_about_once() -> None:
+    x = torch.rand(3, 12, generator=torch.Generator().manual_seed(0)).double()
+    x[:, 4:] = 0.5  # eight features at their reference
+    cases = hf.Classifier(small_net(), (0, 1)).ask(x)
+    before = cases.model.queries
+    relevant = hf.Random()(cases).top(list(range(1, 13)))
+    found = hf.Deletion(0.5)(cases, relevant)
+    assert (cases.model.queries - before).forward <= 3 * 5
+    every = torch.cat([hf.Deletion(0.5)(cases, relevant[:, k : k + 1]) for k in range(12)], 1)
+    torch.testing.assert_close(found, every)

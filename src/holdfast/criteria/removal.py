@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -13,7 +14,15 @@ from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion
 from holdfast.errors import HoldfastError
-from holdfast.reference import Reference, Score, is_random, kept_scores, read_reference, reference_points
+from holdfast.reference import (
+    Reference,
+    Score,
+    is_random,
+    kept_scores,
+    live_features,
+    read_reference,
+    reference_points,
+)
 
 
 class _Removal(Criterion):
@@ -45,13 +54,15 @@ class _Removal(Criterion):
         cases.model.require_eval()
         kept = self.kept(cases.subsets(relevant))
         b, k = kept.shape[:2]
-        flat, case = kept.flatten(0, 1), torch.arange(b, device=kept.device).repeat_interleave(k)
-        values = torch.zeros(b * k, dtype=cases.x.dtype, device=kept.device)
+        values = torch.zeros(b, k, dtype=cases.x.dtype, device=kept.device)
         for draw in range(self.rows):
             points = reference_points(cases, self.reference, _seed_of(self.seed, draw))
+            new = _differ(kept, live_features(cases, points))
+            case, subset = new.nonzero(as_tuple=True)
             done = None if progress is None else _later(progress, draw, self.rows)
-            values += kept_scores(cases, points, case, lambda piece: flat[piece], done, self.score)
-        return (values / self.rows).view(b, k)
+            scores = kept_scores(cases, points, case, _rows_of(kept, case, subset), done, self.score)
+            values += scores[new.flatten().cumsum(0) - 1].view(b, k)
+        return values / self.rows
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,17 @@ class Deletion(_Removal):
 
     def kept(self, relevant: Tensor) -> Tensor:
         return ~relevant
+
+
+def _differ(kept: Tensor, live: Tensor) -> Tensor:
+    """Which subsets ``[B, K]`` show the model another input than the one before: not by features at their reference."""
+    new = torch.ones(kept.shape[:2], dtype=torch.bool, device=kept.device)
+    new[:, 1:] = ((kept[:, 1:] != kept[:, :-1]) & live[:, None]).any(2)
+    return new
+
+
+def _rows_of(kept: Tensor, case: Tensor, subset: Tensor) -> Callable[[slice], Tensor]:
+    return lambda piece: kept[case[piece], subset[piece]]
 
 
 def _seed_of(seed: int, draw: int) -> int:
