@@ -93,7 +93,7 @@ class Classifier:
             raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
         self._look(rows)
         with torch.no_grad():
-            parts = chunked(lambda piece: self._logits(rows[piece]), len(rows), self.chunk(rows))
+            parts = chunked(lambda piece: self._logits(rows[piece]), len(rows), self.chunk(rows, gradient=False))
             logits = torch.cat([part for _, part in parts])
         self.queries += Queries(forward=len(rows))
         return logits
@@ -154,14 +154,14 @@ class Classifier:
 
     # ------------------------------------------------------------------ size of a pass
 
-    def chunk(self, rows: Tensor) -> int:
-        """How many such rows go through the module at once."""
+    def chunk(self, rows: Tensor, gradient: bool = True) -> int:
+        """How many such rows go through the module at once; twice as many where no gradient needs their activations."""
         if self._chunk is not None:
             return self._chunk
         shape = tuple(rows.shape[1:])
         if shape not in self._chunks:
             self._chunks[shape] = self._measure_chunk(rows[:1])
-        return self._chunks[shape]
+        return self._chunks[shape] if gradient else min(2 * self._chunks[shape], self._most())
 
     def _measure_chunk(self, row: Tensor) -> int:
         """Rows whose saved activations fill a budget. Counted, not timed: the same answer every time."""
@@ -176,8 +176,11 @@ class Classifier:
             self._logits(row.detach().requires_grad_(True))
         bytes_a_row = row.nbytes + sum(size for place, size in held.items() if place not in parameters)
         if self.device.type == "cpu":
-            return max(4, min(256, _CPU_ACTIVATIONS // bytes_a_row))
-        return max(16, min(8192, _GPU_ACTIVATIONS // bytes_a_row))
+            return max(4, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
+        return max(16, min(self._most(), _GPU_ACTIVATIONS // bytes_a_row))
+
+    def _most(self) -> int:
+        return 256 if self.device.type == "cpu" else 8192
 
     # ------------------------------------------------------------------ what the module puts out
 

@@ -180,7 +180,7 @@ def kept_scores(
         return explained(scores, cases.label[which], cases.target[which])
 
     parts = []
-    for piece, part in chunked(work, len(case), cases.model.chunk(cases.x)):
+    for piece, part in chunked(work, len(case), cases.model.chunk(cases.x, gradient=False)):
         if not bool(torch.isfinite(part).all()):
             raise HoldfastError(
                 "the model returns NaN or infinite scores once features are taken away: try another reference."

@@ -163,7 +163,7 @@ class _Neighbours(ABC):
             decided = case.model(torch.where(kept | ~free, case.x, other(piece))).argmax(1)
             return decided == case.label[0] if target == ANY else decided != target
 
-        same = torch.cat([part for _, part in chunked(work, len(keep), case.model.chunk(case.x))])
+        same = torch.cat([part for _, part in chunked(work, len(keep), case.model.chunk(case.x, gradient=False))])
         return same.view(len(rules), draws).sum(1).cpu()
 
 
