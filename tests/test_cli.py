@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,28 @@ def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done
+
+
+Call = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The command in this process, which need not load torch again: what it printed, on both streams."""
+
+    def called(*arguments: object, code: int = 0) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command sets its own
+        ended = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            ended = int(stop.code or 0)
+        printed = capsys.readouterr()
+        assert ended == code, printed.err
+        return printed.out, printed.err
+
+    return called
 
 
 @pytest.mark.slow
@@ -78,30 +102,34 @@ def test_a_picture_file_with_a_mask_and_a_target(tmp_path: Path) -> None:
     assert len(json.loads(done.stdout)["rows"]) == 1
 
 
-def test_list_and_version() -> None:
-    listed = json.loads(run("list", "--json").stdout)
+def test_a_mistake_ends_the_process_with_2() -> None:
+    assert "between 0 and 999" in run("robustness", "--digit", 5000, code=2).stderr
+
+
+def test_list_and_version(call: Call) -> None:
+    listed = json.loads(call("list", "--json")[0])
     assert {row["class"] for row in listed["robustness methods"]} == {kind.__name__ for kind in METHODS}
     assert {row["class"] for row in listed["explainers"]} == {kind.__name__ for kind in EXPLAINERS}
     assert {row["class"] for row in listed["criteria"]} == {kind.__name__ for kind in CRITERIA}
     shap = next(row for row in listed["explainers"] if row["name"] == "shap-paper")
     assert (shap["from"], shap["needs"], shap["model rows"]) == ("Lundberg & Lee 2017", ["reference"], 20_002)
-    assert "Wachter et al." in run("list").stdout
-    assert run("--version").stdout.startswith(f"holdfast {hf.__version__}")
+    assert "Wachter et al." in call("list")[0]
+    assert call("--version")[0].startswith(f"holdfast {hf.__version__}")
 
 
-def test_list_tells_all_about_one() -> None:
-    told = run("list", "bbmp").stdout
+def test_list_tells_all_about_one(call: Call) -> None:
+    told = call("list", "bbmp")[0]
     assert "Fong & Vedaldi 2017" in told
     assert "Features masked most come first." in " ".join(told.split())
-    assert json.loads(run("list", "judge", "--json").stdout)["settings"]["starts"] == "24"
-    assert "there is no 'lime'" in run("list", "lime", code=2).stderr
+    assert json.loads(call("list", "judge", "--json")[0])["settings"]["starts"] == "24"
+    assert "there is no 'lime'" in call("list", "lime", code=2)[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in NAMES if name != "shap-paper"])
-def test_explain_takes_every_method(method: str, tmp_path: Path) -> None:
+def test_explain_takes_every_method(call: Call, method: str, tmp_path: Path) -> None:
     out = ("--features", "patches:4", "--out", tmp_path / "e.png", "--json")
-    answer = json.loads(run("explain", "--digit", 0, "--method", method, "--top", 5, *out).stdout)
+    answer = json.loads(call("explain", "--digit", 0, "--method", method, "--top", 5, *out)[0])
     assert len(answer["order"]) == 5
 
 
@@ -136,17 +164,17 @@ def test_features_chosen_by_chance_are_said(tmp_path: Path) -> None:
         (["train", "mnist-cnn", "--data", ".", "--out", "nowhere/weights"], "does not exist"),
     ],
 )
-def test_mistakes_get_one_sentence_and_exit_code_2(arguments: list[object], message: str) -> None:
-    done = run(*arguments, code=2)
-    assert message in " ".join(done.stderr.replace("│", " ").split())
-    assert done.stdout == ""
+def test_mistakes_get_one_sentence_and_exit_code_2(call: Call, arguments: list[object], message: str) -> None:
+    out, err = call(*arguments, code=2)
+    assert message in " ".join(err.replace("│", " ").split())
+    assert out == ""
 
 
-def test_a_picture_of_the_wrong_size_says_what_to_do(tmp_path: Path) -> None:
+def test_a_picture_of_the_wrong_size_says_what_to_do(call: Call, tmp_path: Path) -> None:
     Image.new("RGB", (50, 40)).save(tmp_path / "wide.png")
-    assert "add --resize" in run("robustness", tmp_path / "wide.png", code=2).stderr
+    assert "add --resize" in " ".join(call("robustness", tmp_path / "wide.png", code=2)[1].split())
     (tmp_path / "text.png").write_text("not a picture")
-    assert "cannot read the image" in run("robustness", tmp_path / "text.png", code=2).stderr
+    assert "cannot read the image" in call("robustness", tmp_path / "text.png", code=2)[1]
 
 
 @pytest.mark.slow
@@ -214,5 +242,5 @@ def test_an_interrupted_explanation_ends_cleanly(
         ([], "name either an image file or an embedded digit"),
     ],
 )
-def test_explain_refuses_in_one_sentence(arguments: list[object], says: str) -> None:
-    assert says in " ".join(run("explain", *arguments, code=2).stderr.split())
+def test_explain_refuses_in_one_sentence(call: Call, arguments: list[object], says: str) -> None:
+    assert says in " ".join(call("explain", *arguments, code=2)[1].replace("│", " ").split())
