@@ -145,6 +145,6 @@ def spearman(one: Ranking, other: Ranking) -> Tensor:
 
 
 def _mean_ranks(scores: Tensor) -> Tensor:
-    below = torch.searchsorted(scores.sort(1).values, scores, right=False)
-    upto = torch.searchsorted(scores.sort(1).values, scores, right=True)
+    rising = scores.sort(1).values
+    below, upto = (torch.searchsorted(rising, scores, right=right) for right in (False, True))
     return (below + upto - 1) / 2

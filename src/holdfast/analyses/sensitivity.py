@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,8 +15,6 @@ from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers import Explainer
-from holdfast.features import Features
-from holdfast.model import Classifier
 from holdfast.ranking import check_size
 
 
@@ -90,17 +88,11 @@ def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Case
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
     generator = torch.Generator().manual_seed(seed % 2**63)
     noise = torch.randn(1, samples, *cases.x.shape[1:], generator=generator).to(cases.x)
-    free = free.expand(len(cases.features.ids), *cases.x.shape[1:])
-    length = radius * torch.rand(1, samples, generator=generator).to(cases.x) ** (
-        1 / free.flatten(1).sum(1, keepdim=True)
-    )
+    share = torch.rand(1, samples, generator=generator).to(cases.x)
+    length = radius * share ** (1 / free.flatten(1).sum(1, keepdim=True))
     noise = torch.where(free[:, None], noise, 0)
     size = noise.flatten(2).norm(dim=2).clamp_min(torch.finfo(noise.dtype).tiny)
     noise = noise * (length / size).reshape(len(noise), samples, *[1] * (cases.x.ndim - 1))
     x = (cases.x[:, None] + noise).flatten(0, 1)
-    model: Classifier = cases.model
-    x = x if model.low is None else x.clamp(model.low, model.high)
-    repeated = torch.arange(len(cases), device=x.device).repeat_interleave(samples)
-    ids = cases.features.ids
-    features = Features(ids if len(ids) == 1 else ids[repeated], cases.features.count, cases.features.kind)
-    return Cases(model, x, cases.label[repeated], cases.target[repeated], features)
+    x = x if cases.model.low is None else x.clamp(cases.model.low, cases.model.high)
+    return replace(cases[torch.arange(len(cases), device=x.device).repeat_interleave(samples)], x=x)
