@@ -57,11 +57,33 @@ def explain_func(explainer: Explainer, bounds: Bounds = None, features: Features
     return explain
 
 
+# What Quantus' base class has no defaults for.
+_SETTINGS = {
+    "abs": False,
+    "normalise": False,
+    "normalise_func": None,
+    "normalise_func_kwargs": None,
+    "return_aggregate": False,
+    "aggregate_func": None,
+    "default_plot_func": None,
+    "disable_warnings": True,
+    "display_progressbar": False,
+}
+_ASKED = {
+    "s_batch": None,
+    "channel_first": None,
+    "explain_func": None,
+    "explain_func_kwargs": None,
+    "model_predict_kwargs": None,
+    "softmax": False,
+}
+
+
 class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed here
     """The area under a robustness criterion as more features are called relevant, one number an input."""
 
     data_applicability = {DataType.IMAGE, DataType.TIMESERIES, DataType.TABULAR}  # noqa: RUF012  # as Quantus has it
-    model_applicability = {ModelType.TORCH}  # noqa: RUF012
+    model_applicability = {ModelType.TORCH}  # noqa: RUF012  # as Quantus has it
     evaluation_category = EvaluationCategory.FAITHFULNESS
     _criterion: type[PerturbRest | PerturbRelevant]
 
@@ -71,29 +93,10 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
         sizes: Sequence[float] = SIZES,
         bounds: Bounds = None,
         features: FeaturesOf = None,
-        abs: bool = False,
-        normalise: bool = False,
-        normalise_func: Callable[..., np.ndarray] | None = None,
-        normalise_func_kwargs: dict[str, Any] | None = None,
-        return_aggregate: bool = False,
-        aggregate_func: Callable[..., Any] | None = None,
-        default_plot_func: Callable[..., Any] | None = None,
-        disable_warnings: bool = True,
-        display_progressbar: bool = False,
-        **kwargs: Any,
+        **settings: Any,
     ):
-        super().__init__(
-            abs=abs,
-            normalise=normalise,
-            normalise_func=normalise_func,
-            normalise_func_kwargs=normalise_func_kwargs,
-            return_aggregate=return_aggregate,
-            aggregate_func=aggregate_func,
-            default_plot_func=default_plot_func,
-            display_progressbar=display_progressbar,
-            disable_warnings=disable_warnings,
-            **kwargs,
-        )
+        """``settings`` are those that every Quantus metric has: ``abs``, ``return_aggregate`` and so on."""
+        super().__init__(**(_SETTINGS | settings))
         self._judge: Criterion = self._criterion(Judge() if robustness is None else robustness)
         self._sizes, self._bounds, self._features = sizes, bounds, features
 
@@ -103,32 +106,10 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
         x_batch: np.ndarray,
         y_batch: np.ndarray,
         a_batch: np.ndarray | None = None,
-        s_batch: np.ndarray | None = None,
-        channel_first: bool | None = None,
-        explain_func: Callable[..., np.ndarray] | None = None,
-        explain_func_kwargs: dict[str, Any] | None = None,
-        model_predict_kwargs: dict[str, Any] | None = None,
-        softmax: bool | None = False,
-        device: str | None = None,
-        batch_size: int = 64,
-        **kwargs: Any,
+        **asked: Any,
     ) -> list[float]:
-        """One area an input. Quantus asks all its metrics with these arguments."""
-        found: list[float] = super().__call__(
-            model=model,
-            x_batch=x_batch,
-            y_batch=y_batch,
-            a_batch=a_batch,
-            s_batch=s_batch,
-            channel_first=channel_first,
-            explain_func=explain_func,
-            explain_func_kwargs=explain_func_kwargs,
-            model_predict_kwargs=model_predict_kwargs,
-            softmax=softmax,
-            device=device,
-            batch_size=batch_size,
-            **kwargs,
-        )
+        """One area an input. ``asked`` is what every Quantus metric may be asked with: ``explain_func`` and so on."""
+        found: list[float] = super().__call__(model, x_batch, y_batch, a_batch, **(_ASKED | asked))
         return found
 
     def evaluate_batch(
