@@ -25,13 +25,14 @@ from holdfast.reference import (
 )
 
 
+@dataclass(frozen=True)
 class _Removal(Criterion):
     """The label's score with some features kept and the others at the reference, averaged over its draws if random."""
 
-    reference: Reference
-    score: Score
-    draws: int
-    seed: int
+    reference: Reference = "uniform"
+    score: Score = "logit"
+    draws: int = 10
+    seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
@@ -73,10 +74,6 @@ class Insertion(_Removal):
     ``draws`` counts for references that are random.
     """
 
-    reference: Reference = "uniform"
-    score: Score = "logit"
-    draws: int = 10
-    seed: int = 0
     higher_is_better: ClassVar[bool] = True
 
     def kept(self, relevant: Tensor) -> Tensor:
@@ -87,13 +84,10 @@ class Insertion(_Removal):
 class Deletion(_Removal):
     """The label's score when the relevant features are taken away. Lower: they are needed.
 
-    The paper's areas are of logits. ``draws`` counts for references that are random.
+    The paper's areas are of logits; the "logit" of a model that puts out something else is its score as it comes.
+    ``draws`` counts for references that are random.
     """
 
-    reference: Reference = "uniform"
-    score: Score = "logit"
-    draws: int = 10
-    seed: int = 0
     higher_is_better: ClassVar[bool] = False
 
     def kept(self, relevant: Tensor) -> Tensor:
