@@ -28,7 +28,7 @@ from captum.attr._utils.lrp_rules import EpsilonRule
 from torch import Tensor, nn
 
 import holdfast as hf
-from tables import RESULTS, hardware, show
+from tables import RESULTS, hardware, show, wait
 
 Peer = Callable[[hf.Cases], Any]
 
@@ -120,6 +120,7 @@ def _timed(*runs: Callable[[], Any]) -> list[float]:
         for which, run in enumerate(runs):
             started = time.perf_counter()
             run()
+            wait(torch.cuda.is_initialized())
             seconds[which].append(time.perf_counter() - started)
         if sum(map(sum, seconds)) > 30:
             break
@@ -204,10 +205,10 @@ def _shap_library(cases: hf.Cases, samples: int) -> Any:
     shape = cases.x.shape[1:]
 
     def score(rows: Any) -> Any:
-        return cases.model(torch.as_tensor(rows).float().reshape(-1, *shape))[:, label].numpy()
+        return cases.model(torch.as_tensor(rows).float().reshape(-1, *shape))[:, label].cpu().numpy()
 
     explainer = shap.KernelExplainer(score, torch.zeros(1, cases.x.numel()).numpy())
-    return explainer.shap_values(cases.x.flatten(1).numpy(), nsamples=samples, silent=True, l1_reg=False)
+    return explainer.shap_values(cases.x.flatten(1).cpu().numpy(), nsamples=samples, silent=True, l1_reg=False)
 
 
 def _errors_on_a_game() -> None:
