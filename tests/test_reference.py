@@ -47,7 +47,7 @@ def test_mean_and_noise() -> None:
 @pytest.mark.parametrize("word", ["blur", "mean"])
 def test_what_is_for_images_says_so(word: str) -> None:
     with pytest.raises(hf.HoldfastError, match="is for images"):
-        reference_points(_cases(), word)  # type: ignore[arg-type]
+        reference_points(_cases(), word)  # type: ignore[arg-type]  # a word from the list above
 
 
 def test_a_reference_outside_the_box_is_allowed_and_said() -> None:
@@ -73,7 +73,7 @@ def test_made_references_stay_inside_the_bounds_of_each_channel(word: str) -> No
     image = low[:, None, None].expand(3, 20, 20).clone()
     image[:, :, :7] = high[:, None, None]
     cases = hf.Classifier(net, (low[:, None, None], high[:, None, None])).ask(image[None])
-    points = reference_points(cases, word)  # type: ignore[arg-type]
+    points = reference_points(cases, word)  # type: ignore[arg-type]  # a word from the list above
     assert bool(((points >= low[:, None, None]) & (points <= high[:, None, None])).all())
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_reference_is_refused() -> None:
         read_reference(object())
     for given in (0.5, "blur", torch.zeros(3)):
         with pytest.raises(hf.HoldfastError, match=r"references must be a tensor of inputs \[N, \*shape\], got"):
-            hf.ExpectedGradients(given)  # type: ignore[arg-type]
+            hf.ExpectedGradients(given)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_what_belongs_to_no_feature_stays() -> None:

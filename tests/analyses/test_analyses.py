@@ -268,7 +268,7 @@ def test_precision_and_average_precision_by_hand(tmp_path: Path) -> None:
 
 def test_more_places_than_features_are_misses(tmp_path: Path) -> None:
     path = _written(tmp_path / "marks.jsonl", {"example": 0, "annotator": "x", "features": list(range(12))})
-    found = agreement({"ours": _ranked(torch.rand(1, 12))}, [0], Marks.read(path), most=14)  # type: ignore[list-item]
+    found = agreement({"ours": _ranked(torch.rand(1, 12))}, [0], Marks.read(path), most=14)  # type: ignore[list-item]  # numbers count as names
     assert found.precision[0, :, 0].tolist() == pytest.approx([1.0] * 12 + [12 / 13, 12 / 14])
 
 

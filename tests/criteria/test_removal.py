@@ -42,7 +42,7 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
     net = small_net()
     cases = hf.Classifier(net, (0, 1)).ask(x)
     relevant = torch.rand(3, 4, 12, generator=torch.Generator().manual_seed(1)) < 0.4
-    found = hf.Insertion(reference, score, draws=3, seed=7)(cases, relevant)  # type: ignore[arg-type]
+    found = hf.Insertion(reference, score, draws=3, seed=7)(cases, relevant)  # type: ignore[arg-type]  # a word from the list above
     for b in range(3):
         for k in range(4):
             values = []
@@ -54,7 +54,7 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
                 out = net(mixed[None])[0]
                 values.append(float((out if score == "logit" else out.softmax(0))[cases.label[b]]))
             assert float(found[b, k]) == pytest.approx(sum(values) / 3)
-    opposite = hf.Deletion(reference, score, draws=3, seed=7)(cases, ~relevant)  # type: ignore[arg-type]
+    opposite = hf.Deletion(reference, score, draws=3, seed=7)(cases, ~relevant)  # type: ignore[arg-type]  # a word from the list above
     torch.testing.assert_close(opposite, found)
 
 
@@ -97,7 +97,7 @@ def test_random_words_take_the_place_of_words() -> None:
 
 def test_bad_settings_and_scores_are_refused() -> None:
     with pytest.raises(hf.HoldfastError, match='score must be "logit" or "probability"'):
-        hf.Insertion(score="loss")  # type: ignore[arg-type]
+        hf.Insertion(score="loss")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(hf.HoldfastError, match="draws must be"):
         hf.Deletion(draws=0)
     with pytest.raises(hf.HoldfastError, match="needs a model with bounds"):
@@ -128,7 +128,7 @@ def test_a_case_has_the_same_value_alone_and_in_a_batch(reference: str | float) 
     net = nn.Sequential(nn.Flatten(), nn.Linear(75, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
     cases = hf.Classifier(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 3, 5, 5).double())
     relevant = torch.rand(3, 2, 25) < 0.5
-    judge = hf.Deletion(reference, draws=2)  # type: ignore[arg-type]
+    judge = hf.Deletion(reference, draws=2)  # type: ignore[arg-type]  # a word from the list above
     alone = torch.cat([judge(cases[case], relevant[case : case + 1]) for case in range(3)])
     torch.testing.assert_close(alone, judge(cases, relevant))
 

@@ -163,7 +163,7 @@ def test_deep_lift_says_when_activations_escape_it() -> None:
     class Functional(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.ModuleList([net[0], net[2], net[4]])  # type: ignore[index]
+            self.layers = nn.ModuleList([net[0], net[2], net[4]])  # type: ignore[index]  # a Sequential
 
         def forward(self, x: Tensor) -> Tensor:
             out: Tensor = self.layers[2](torch.relu(self.layers[1](torch.relu(self.layers[0](x)))))
@@ -175,9 +175,9 @@ def test_deep_lift_says_when_activations_escape_it() -> None:
 
 def test_a_layers_own_rule_is_kept_and_left_in_place() -> None:
     net, x = _mlp()
-    net[0].rule = rule = Alpha1_Beta0_Rule()  # type: ignore[index]
+    net[0].rule = rule = Alpha1_Beta0_Rule()  # type: ignore[index]  # a Sequential
     own = hf.Lrp().attribute(hf.Classifier(net, chunk=2).ask(x))
-    assert net[0].rule is rule  # type: ignore[index]
+    assert net[0].rule is rule  # type: ignore[index]  # a Sequential
     plain = hf.Lrp().attribute(hf.Classifier(small_net()).ask(x))
     assert not torch.allclose(own, plain)
     torch.testing.assert_close(own, captum.LRP(net).attribute(x.requires_grad_(), target=net(x).argmax(1)).detach())

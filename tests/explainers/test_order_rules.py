@@ -81,8 +81,8 @@ TIED = [kind for kind in EXPLAINERS if issubclass(kind, hf.Attribution)]
 def test_ties_follow_a_draw_of_the_seed_alike_for_every_case(kind: type[hf.Explainer]) -> None:
     """A model that sees nothing: all features are equal."""
     cases = _linear(torch.zeros(8)).ask(torch.rand(3, 2, 2, 2), features=hf.Features.pixels((2, 2, 2), "separate"))
-    short: dict[str, int] = {field.name: 5 for field in fields(kind) if field.name == "steps"}  # type: ignore[arg-type]
-    orders = [kind(seed=seed, **short)(cases).order for seed in (0, 0, 1)]  # type: ignore[call-arg]
+    short: dict[str, int] = {field.name: 5 for field in fields(kind) if field.name == "steps"}  # type: ignore[arg-type]  # a dataclass
+    orders = [kind(seed=seed, **short)(cases).order for seed in (0, 0, 1)]  # type: ignore[call-arg]  # settings differ by kind
     assert torch.equal(orders[0], orders[1])
     assert not torch.equal(orders[0], orders[2])
     drawn = torch.randperm(8, generator=torch.Generator().manual_seed(1))

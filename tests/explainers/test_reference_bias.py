@@ -25,7 +25,7 @@ def test_a_feature_at_its_reference_is_worth_exactly_nothing(
     x[:, feature] = value
     cases = hf.Classifier(small_net(seed), (0, 1)).ask(x)
     settings_of = {"samples": 100} if kind is hf.Shap else {}
-    found = kind(reference=value, **settings_of).attribute(cases)  # type: ignore[call-arg]
+    found = kind(reference=value, **settings_of).attribute(cases)  # type: ignore[call-arg]  # settings differ by kind
     assert found[:, feature].tolist() == [0.0, 0.0]
 
 

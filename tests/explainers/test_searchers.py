@@ -136,7 +136,7 @@ def test_a_decision_that_is_another_already_is_said() -> None:
 
 
 def _both_high(rows: Tensor) -> Tensor:
-    return ((rows[:, 1] > 0.5) & (rows[:, 3] > 0.5)).astype(int)  # type: ignore[attr-defined, no-any-return]
+    return ((rows[:, 1] > 0.5) & (rows[:, 3] > 0.5)).astype(int)  # type: ignore[attr-defined, no-any-return]  # numpy rows
 
 
 def _table() -> tuple[hf.Cases, Tensor]:
@@ -246,7 +246,7 @@ def test_decisions_must_be_decisions() -> None:
     with pytest.raises(hf.HoldfastError, match="classes must be at least 2"):
         hf.BlackBox(lambda rows: rows, classes=1)
     with pytest.raises(hf.HoldfastError, match="expected a function"):
-        hf.BlackBox(3)  # type: ignore[arg-type]
+        hf.BlackBox(3)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_probabilities_of_a_black_box_stay_probabilities() -> None:

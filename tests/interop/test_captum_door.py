@@ -132,17 +132,17 @@ def test_why_not_t_takes_the_other_attribution_off() -> None:
 def test_attributions_of_something_else_are_refused() -> None:
     net, x = _cnn(), _x(2, 3, 6, 6)
     cases = hf.Classifier(net).ask(x)
-    layer = captum.LayerActivation(net, net[0])  # type: ignore[index]
+    layer = captum.LayerActivation(net, net[0])  # type: ignore[index]  # a Sequential
     with pytest.raises(hf.HoldfastError, match="LayerActivation takes no target"):
         from_captum(layer)
 
-    class Delta(captum.Saliency):  # type: ignore[misc]
+    class Delta(captum.Saliency):  # type: ignore[misc]  # Captum is not typed here
         def attribute(self, inputs: Tensor, target: Any) -> Any:
             return super().attribute(inputs, target=target), torch.zeros(2)
 
     with pytest.raises(hf.HoldfastError, match="Delta returned tuple for inputs of shape"):
         from_captum(Delta(net))(cases)
-    grad_cam = captum.LayerGradCam(net, net[0])  # type: ignore[index]
+    grad_cam = captum.LayerGradCam(net, net[0])  # type: ignore[index]  # a Sequential
     with pytest.raises(
         hf.HoldfastError, match=r"LayerGradCam returned \(2, 1, 4, 4\) for inputs of shape \(2, 3, 6, 6\)"
     ):
