@@ -46,6 +46,12 @@ class Ranking:
     def __len__(self) -> int:
         return len(self.order)
 
+    def __getitem__(self, which: slice) -> Ranking:
+        doubt = None if self.doubt is None else self.doubt[which]
+        return Ranking(
+            self.order[which], self.scores[which], self.count[which], self.method, doubt, self.notes, self.empty[which]
+        )
+
     @classmethod
     def by_score(cls, cases: Cases, scores: Tensor, method: str = "", ties: int | None = None) -> Ranking:
         """Features in falling order of their scores.

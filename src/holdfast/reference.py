@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from holdfast.cases import Cases, explained
+from holdfast.cases import ANY, Cases, explained
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError, HoldfastWarning
 
@@ -70,8 +70,11 @@ Reference = float | Tensor | Given | Literal["blur", "mean", "uniform"]
 For embedded text ``Words(vectors)`` puts random words in the place of those taken away.
 """
 
-Score = Literal["logit", "probability"]
-"""What of the label is looked at; where a target is asked about, its own is taken off."""
+Score = Literal["logit", "probability", "margin"]
+"""What of the label is looked at: its logit, its probability, or its logit less the largest of the other classes.
+
+Where a target is asked about, its own is taken off instead.
+"""
 
 _WORDS = ("blur", "mean", "uniform")
 _BLUR = 0.1  # the standard deviation of the blur, as a share of the longer side (Fong & Vedaldi: 10 of 224 pixels)
@@ -176,8 +179,12 @@ def kept_scores(
         which = case[piece]
         keep = cases.features.expand(kept(piece), which)
         logits = cases.model(torch.where(keep, cases.x[which], points[which]))
-        scores = logits if score == "logit" else cases.model.probabilities(logits)
-        return explained(scores, cases.label[which], cases.target[which])
+        scores = cases.model.probabilities(logits) if score == "probability" else logits
+        target = cases.target[which]
+        if score == "margin":
+            others = scores.scatter(1, cases.label[which][:, None], -torch.inf)
+            target = torch.where(target == ANY, others.argmax(1), target)
+        return explained(scores, cases.label[which], target)
 
     parts = []
     for piece, part in chunked(work, len(case), cases.model.chunk(cases.x, gradient=False)):

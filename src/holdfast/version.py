@@ -1,3 +1,6 @@
 """The package's version, readable without an installation."""
 
 __version__ = "0.1.0"
+
+RESULTS = 1
+"""Raised with every change that alters what an explainer or a criterion returns: stored results are then made anew."""

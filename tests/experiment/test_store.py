@@ -41,7 +41,7 @@ def test_what_is_put_comes_back(tmp_path: Path) -> None:
     }
     made_of = {"explainer": "S̄r", "sizes": [0.05, 0.1]}
     with Store.open(tmp_path / "results.db") as store:
-        store.put(Unit("curve", made_of, arrays, 0.5, 10, 3, ("a note",)))
+        store.put(Unit("curve", made_of, arrays, 0.5, 10, 3, "a machine", ("a note",)))
     found = Store.read(tmp_path / "results.db").get(key_of("curve", made_of))
     assert (found.kind, dict(found.made_of), found.seconds, found.forward, found.gradient, found.notes) == (
         "curve",

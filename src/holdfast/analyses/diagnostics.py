@@ -22,15 +22,15 @@ from holdfast.robustness import Judge, MinNorm, Robustness
 class Diagnostics(Result):
     """Radii with the top features held: ``[B, P]`` of a judge and, seed by seed, ``[seeds, B, P]`` of one search.
 
-    ``violations [P]``: the share of cases in which more features, those of the size before, were found harder to leave
-    than those of this size, each searched alone. That cannot be true of the exact radii, and is what sharing witnesses
-    repairs. NaN for the first size, and where a size adds no feature.
+    ``alone [B, P]`` are the radii of one search when every size is asked by itself, ``moving [B, P]`` how many features
+    may move at each.
     """
 
     sizes: tuple[float, ...]
     judged: Tensor
     searched: Tensor
-    violations: Tensor
+    alone: Tensor
+    moving: Tensor
     judge: str
     search: str
 
@@ -48,8 +48,19 @@ class Diagnostics(Result):
         ratio = self.searched.amax(0) / self.searched.amin(0)
         return torch.where(torch.isfinite(ratio), ratio, torch.nan)
 
+    def violations(self) -> Tensor:
+        """How often more features, those of the size before, were harder to leave than those of this one, ``[P]``.
+
+        That cannot be true of the exact radii, and is what sharing witnesses repairs. NaN for the first size, and where
+        a size adds no feature.
+        """
+        fewer = self.moving[:, 1:] < self.moving[:, :-1]
+        rises = fewer & (self.alone[:, :-1] > self.alone[:, 1:] * (1 + 1e-6))
+        share = rises.sum(0).double() / fewer.sum(0)
+        return torch.cat([torch.tensor([torch.nan], dtype=torch.double), share])
+
     def table(self) -> list[Row]:
-        gap, spread = self.gap(), self.spread()
+        gap, spread, violations = self.gap(), self.spread(), self.violations()
         return [
             {
                 "share held": size,
@@ -60,7 +71,7 @@ class Diagnostics(Result):
                 "one search / judge, largest": known(_nanmax(gap[:, :, place])),
                 "of ratios": int((~gap[:, :, place].isnan()).sum()),
                 "largest / smallest of seeds, mean": known(spread[:, place].nanmean()),
-                "monotonicity violations": known(self.violations[place]),
+                "monotonicity violations": known(violations[place]),
             }
             for place, size in enumerate(self.sizes)
         ]
@@ -104,18 +115,11 @@ def diagnostics(
         tuple(float(size) for size in sizes),
         radii[0],
         torch.stack(radii[1 : 1 + seeds]),
-        _violations(torch.cat(radii[1 + seeds :], 1), moving.sum(2).cpu()),
+        torch.cat(radii[1 + seeds :], 1),
+        moving.sum(2).cpu(),
         repr(judge),
         repr(search),
     )
-
-
-def _violations(radius: Tensor, moving: Tensor) -> Tensor:
-    """How often, of the cases in which a size holds more features than the one before, fewer moved it more easily."""
-    fewer = moving[:, 1:] < moving[:, :-1]
-    rises = fewer & (radius[:, :-1] > radius[:, 1:] * (1 + 1e-6))
-    share = rises.sum(0).double() / fewer.sum(0)
-    return torch.cat([torch.tensor([torch.nan], dtype=torch.double), share])
 
 
 def _nanmax(values: Tensor) -> Tensor:

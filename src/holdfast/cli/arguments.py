@@ -14,9 +14,9 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.cli.names import EXPLAINERS, METHODS, OBJECTIVES
 from holdfast.data import mnist, mnist_cnn
 from holdfast.errors import HoldfastError
+from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
 from holdfast.explainers import Explainer, Grad, Random
 from holdfast.features import Features
 from holdfast.model import Classifier

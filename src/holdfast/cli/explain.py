@@ -14,8 +14,8 @@ from rich.table import Table
 from holdfast.cli import arguments
 from holdfast.cli.app import Device, Json, Seed, app
 from holdfast.cli.app import out as console
-from holdfast.cli.names import EXPLAINERS
 from holdfast.cli.show import print_json, progress_bar, shown_radius
+from holdfast.experiment.names import EXPLAINERS
 from holdfast.ranking import Ranking
 from holdfast.report import draw_explanations
 from holdfast.robustness import Judge

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from holdfast.cli.app import Json, app
 from holdfast.cli.app import out as console
-from holdfast.cli.names import CRITERIA, EXPLAINERS, METHODS
 from holdfast.errors import HoldfastError
+from holdfast.experiment.names import CRITERIA, EXPLAINERS, METHODS
 from holdfast.explainers import Explainer
 from holdfast.robustness import Robustness
 

@@ -12,9 +12,9 @@ from rich.table import Table
 from holdfast.cli import arguments
 from holdfast.cli.app import Device, Json, Seed, app
 from holdfast.cli.app import out as console
-from holdfast.cli.names import METHODS
 from holdfast.cli.show import print_json, progress_bar, shown_radius
 from holdfast.errors import HoldfastError
+from holdfast.experiment.names import METHODS
 from holdfast.report import draw_changes
 
 

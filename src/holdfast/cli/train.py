@@ -11,7 +11,8 @@ from holdfast.cli.app import Device, Seed, app
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.show import progress_bar
-from holdfast.data.train import train_mnist_cnn
+from holdfast.data import mnist
+from holdfast.data.train import train_cnn
 from holdfast.errors import HoldfastError
 
 
@@ -32,10 +33,11 @@ def train(
     if not out.resolve().parent.is_dir():
         raise HoldfastError(f"the folder {out.resolve().parent} for the weights does not exist.")
     with progress_bar("training, epochs", False) as progress:
-        accuracy = train_mnist_cnn(
-            data,
+        training, test = (mnist(data, split=split, download=download) for split in ("train", "test"))
+        accuracy = train_cnn(
+            training,
+            test,
             out,
-            download=download,
             epochs=epochs,
             seed=seed,
             device=device,

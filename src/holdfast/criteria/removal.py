@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, final, get_args
 
 import torch
 from torch import Tensor
@@ -36,8 +36,8 @@ class _Removal(Criterion):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
-        if self.score not in ("logit", "probability"):
-            raise HoldfastError(f'score must be "logit" or "probability", got {self.score!r}.')
+        if self.score not in get_args(Score):
+            raise HoldfastError(f"score must be one of {', '.join(get_args(Score))}, got {self.score!r}.")
         if not isinstance(self.draws, int) or self.draws < 1:
             raise HoldfastError(f"draws must be a whole number >= 1, got {self.draws!r}.")
 

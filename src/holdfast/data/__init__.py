@@ -1,5 +1,5 @@
 """Data sets, networks and weights."""
 
-from holdfast.data.digits import Digits, mnist, mnist_cnn
+from holdfast.data.digits import Digits, fashion_mnist, mnist, mnist_cnn
 
-__all__ = ["Digits", "mnist", "mnist_cnn"]
+__all__ = ["Digits", "fashion_mnist", "mnist", "mnist_cnn"]

@@ -1,4 +1,4 @@
-"""MNIST: a thousand digits inside the package, the full set from a folder or its public mirror."""
+"""MNIST and Fashion-MNIST: a thousand digits inside the package, full sets from a folder or their public mirrors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from holdfast.errors import HoldfastError
 from holdfast.model import Classifier
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+FASHION_MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+FASHION = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+"""What the classes of Fashion-MNIST are."""
 _LONGEST = 64 * 2**20  # bytes a download may have; the largest file has 10 MB
 _PREFIX = {"train": "train", "test": "t10k"}
 
@@ -31,6 +34,12 @@ _CHECKSUM = {
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+_FASHION_CHECKSUM = {
+    "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+    "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+    "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+    "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 }
 
 
@@ -56,17 +65,27 @@ def mnist(
 
     ``download=True`` fetches what ``root`` lacks from ``mirror`` and keeps it only if its checksum is right.
     """
-    if split not in _PREFIX:
-        raise HoldfastError(f'split must be "train" or "test", got {split!r}.')
     if root is None:
-        if split == "train":
+        if split != "test":
             raise HoldfastError("only test digits are embedded: name a root folder for the training split.")
         folder = files("holdfast.data") / "files"
         with as_file(folder / "mnist-1000-images.gz") as images, as_file(folder / "mnist-1000-labels.gz") as labels:
             return _digits(read_bytes(images), read_bytes(labels), "the embedded digits")
-    images_name, labels_name = (f"{_PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1"))
-    images_raw, labels_raw = (_find(Path(root), name, download, mirror) for name in (images_name, labels_name))
-    return _digits(images_raw, labels_raw, str(root))
+    return _split(Path(root), split, download, mirror, _CHECKSUM)
+
+
+def fashion_mnist(
+    root: str | os.PathLike[str],
+    *,
+    split: Literal["train", "test"] = "test",
+    download: bool = False,
+    mirror: str = FASHION_MIRROR,
+) -> Digits:
+    """A full split of Fashion-MNIST (Xiao et al. 2017, MIT licence) from idx or idx.gz files in ``root``.
+
+    ``download=True`` fetches what ``root`` lacks from ``mirror`` and keeps it only if its checksum is right.
+    """
+    return _split(Path(root), split, download, mirror, _FASHION_CHECKSUM)
 
 
 def mnist_cnn() -> Classifier:
@@ -92,16 +111,24 @@ def _digits(images: bytes, labels: bytes, name: str) -> Digits:
     return Digits(x.float().div_(255).unsqueeze(1), y.long())
 
 
-def _find(root: Path, name: str, download: bool, mirror: str) -> bytes:
+def _split(root: Path, split: str, download: bool, mirror: str, checksum: dict[str, str]) -> Digits:
+    if split not in _PREFIX:
+        raise HoldfastError(f'split must be "train" or "test", got {split!r}.')
+    names = [f"{_PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
+    images, labels = (_find(root, name, download, mirror, checksum[name]) for name in names)
+    return _digits(images, labels, str(root))
+
+
+def _find(root: Path, name: str, download: bool, mirror: str, checksum: str) -> bytes:
     for path in (root / name, root / f"{name}.gz"):
         if path.exists():
             return read_bytes(path)
     if not download:
         raise HoldfastError(f"{root} has no {name} or {name}.gz: copy it there or pass download=True.")
-    return _download(root, name, mirror)
+    return _download(root, name, mirror, checksum)
 
 
-def _download(root: Path, name: str, mirror: str) -> bytes:
+def _download(root: Path, name: str, mirror: str, checksum: str) -> bytes:
     address = f"{mirror.rstrip('/')}/{name}.gz"
     try:
         with urllib.request.urlopen(address, timeout=60) as reply:
@@ -119,7 +146,7 @@ def _download(root: Path, name: str, mirror: str) -> bytes:
         raise HoldfastError(f"cannot write to {root}: {error}.") from error
     try:
         content = read_bytes(Path(part.name))
-        if hashlib.sha256(content).hexdigest() != _CHECKSUM[name]:
+        if hashlib.sha256(content).hexdigest() != checksum:
             raise HoldfastError(f"{address} is not the known {name} (wrong checksum): nothing was kept.")
         os.replace(part.name, root / f"{name}.gz")
         return content

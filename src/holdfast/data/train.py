@@ -9,29 +9,27 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from holdfast.data.digits import Digits, mnist
+from holdfast.data.digits import Digits
 from holdfast.data.networks import mnist_cnn
 
 EPOCHS, BATCH = 12, 100
 
 
-def train_mnist_cnn(
-    root: Path,
+def train_cnn(
+    training: Digits,
+    test: Digits,
     out: Path,
     *,
-    download: bool = False,
     epochs: int = EPOCHS,
     seed: int = 0,
     device: str = "cpu",
     progress: Callable[[int, int, float], None] | None = None,
 ) -> float:
-    """Train the digit network on MNIST under ``root``, write safetensors to ``out``, return its test accuracy.
+    """Train the digit network, write safetensors to ``out``, return its accuracy on ``test``.
 
     AdamW with a one-cycle rate, no augmentation, no validation: the weights are those of the last step.
     ``progress(epoch, epochs, accuracy)`` is called after each epoch.
     """
-    training = mnist(root, split="train", download=download)
-    test = mnist(root, split="test", download=download)
     torch.manual_seed(seed)
     network = mnist_cnn().to(device)
     x, y = training.x.to(device), training.y.to(device)

@@ -28,19 +28,20 @@ _SCHEMA = 1
 _TABLES = """
 CREATE TABLE units (
     key TEXT PRIMARY KEY, kind TEXT NOT NULL, made_of TEXT NOT NULL, seconds REAL NOT NULL,
-    forward INTEGER NOT NULL, gradient INTEGER NOT NULL, notes TEXT NOT NULL
+    forward INTEGER NOT NULL, gradient INTEGER NOT NULL, machine TEXT NOT NULL, notes TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE arrays (
     key TEXT NOT NULL REFERENCES units(key) ON DELETE CASCADE, name TEXT NOT NULL,
     dtype TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
+CREATE TABLE studies (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
 """
 _TYPES = {"bool", "int16", "int32", "int64", "float32", "float64"}
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A piece of work: its ``kind``, what it was ``made_of`` (JSON; its key), arrays, and what it cost."""
+    """A piece of work: its ``kind``, what it was ``made_of`` (JSON; its key), arrays, and what it cost on a machine."""
 
     kind: str
     made_of: Mapping[str, Any]
@@ -48,6 +49,7 @@ class Unit:
     seconds: float = 0.0
     forward: int = 0
     gradient: int = 0
+    machine: str = ""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -129,11 +131,10 @@ class Store:
     def put(self, unit: Unit) -> None:
         """Keep a unit, whole or not at all; one that is there already stays as it is."""
         rows = [(unit.key, name, *_packed(name, array)) for name, array in sorted(unit.arrays.items())]
-        values = (unit.key, unit.kind, _json(unit.made_of), unit.seconds, unit.forward, unit.gradient)
+        cost = (unit.seconds, unit.forward, unit.gradient, unit.machine)
+        values = (unit.key, unit.kind, _json(unit.made_of), *cost, _json(list(unit.notes)))
         with _told(self.path), _transaction(self._connection):
-            fresh = self._connection.execute(
-                "INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?, ?, ?, ?)", (*values, _json(list(unit.notes)))
-            )
+            fresh = self._connection.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
             if fresh.rowcount:
                 self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
 
@@ -152,13 +153,34 @@ class Store:
             for row in self._connection.execute(query, (kind,)).fetchall():
                 yield self._unit(row)
 
+    def keys(self) -> set[str]:
+        """The keys of all units."""
+        with _told(self.path):
+            return {key for (key,) in self._connection.execute("SELECT key FROM units")}
+
+    def note_study(self, content: Mapping[str, Any]) -> None:
+        """Write down what a run set out to compute; it is then the latest, also where it was there before."""
+        text = _json(content)
+        with _told(self.path), _transaction(self._connection):
+            self._connection.execute("DELETE FROM studies WHERE content = ?", (text,))
+            self._connection.execute("INSERT INTO studies SELECT coalesce(max(number), 0) + 1, ? FROM studies", (text,))
+
+    def study(self) -> dict[str, Any]:
+        """What the latest run set out to compute."""
+        with _told(self.path):
+            row = self._connection.execute("SELECT content FROM studies ORDER BY number DESC LIMIT 1").fetchone()
+        if row is None:
+            raise HoldfastError(f"{self.path} holds no study: no run has begun in it.")
+        content: dict[str, Any] = json.loads(row[0])
+        return content
+
     def _unit(self, row: tuple[Any, ...]) -> Unit:
-        key, kind, made_of, seconds, forward, gradient, notes = row
+        key, kind, made_of, seconds, forward, gradient, machine, notes = row
         found = self._connection.execute(
             "SELECT name, dtype, shape, data FROM arrays WHERE key = ? ORDER BY name", (key,)
         )
         arrays = {name: _unpacked(dtype, shape, data) for name, dtype, shape, data in found.fetchall()}
-        return Unit(kind, json.loads(made_of), arrays, seconds, forward, gradient, tuple(json.loads(notes)))
+        return Unit(kind, json.loads(made_of), arrays, seconds, forward, gradient, machine, tuple(json.loads(notes)))
 
 
 # ---------------------------------------------------------------------- the file

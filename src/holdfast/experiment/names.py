@@ -1,4 +1,4 @@
-"""What things are called on the command line."""
+"""What things are called on the command line and in the files of experiments."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from holdfast.criteria import Criterion, Deletion, Insertion, PerturbRelevant, P
 from holdfast.explainers import (
     Anchor,
     Bbmp,
+    BoundaryNormals,
     Counterfactual,
     DeepLift,
+    Estimator,
     ExpectedGradients,
     Explainer,
     Grad,
@@ -20,6 +22,7 @@ from holdfast.explainers import (
     Lrp,
     OneStepBanzhaf,
     Random,
+    Regression,
     Shap,
 )
 from holdfast.robustness import PGD, Judge, Linear, MinNorm, Robustness
@@ -57,3 +60,5 @@ EXPLAINERS: dict[str, Callable[..., Explainer]] = {
 OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": PerturbRest, "relevant": PerturbRelevant}
 
 CRITERIA: dict[str, Callable[..., Criterion]] = {**OBJECTIVES, "insertion": Insertion, "deletion": Deletion}
+
+ESTIMATORS: dict[str, Callable[..., Estimator]] = {"boundary-normals": BoundaryNormals, "regression": Regression}

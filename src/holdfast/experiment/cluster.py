@@ -1,0 +1,98 @@
+"""Jobs on a Ray cluster: scheduling, transport and the redoing of what a killed worker had in hand are Ray's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.cases import Cases
+from holdfast.errors import HoldfastError
+from holdfast.experiment.engine import Engine, Moving, Outcome
+from holdfast.experiment.jobs import Job, perform
+from holdfast.experiment.store import Unit
+from holdfast.features import Features
+
+_RETRIES = 5  # times a job is begun anew when its worker dies
+
+
+class Cluster(Engine):
+    """Every job a Ray task. The model is put into the object store once, and so is every block of cases.
+
+    ``address`` names a running cluster; without one, a cluster on this machine is started and ended. ``slots`` bounds
+    the jobs that are out at once: as many as the cluster has cores (or GPUs, where jobs take one) if not given.
+    """
+
+    def __init__(self, address: str | None = None, slots: int | None = None, *, num_gpus: float = 0.0):
+        try:
+            import ray  # an optional extra, heavy to import
+        except ImportError as error:
+            raise HoldfastError('the engine ray needs Ray: pip install "holdfast[ray]".') from error
+        self._ray, self._num_gpus = ray, num_gpus
+        self._own = not ray.is_initialized()
+        if self._own:
+            self._begin(address, slots)
+        room = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray has no types for it
+        most = int(room.get("GPU", 0) / num_gpus) if num_gpus else int(room.get("CPU", 1))
+        if most < 1:
+            self.close()
+            raise HoldfastError("the Ray cluster has no GPU: start one there, or use --device cpu.")
+        self.slots = slots or most
+        self._out: dict[Any, Job] = {}
+
+    def _begin(self, address: str | None, slots: int | None) -> None:
+        try:
+            self._ray.init(
+                address=address or "local",
+                num_cpus=None if address else slots,
+                include_dashboard=None if address else False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            raise HoldfastError(f"cannot reach the Ray cluster {address}: {str(error).splitlines()[0]}") from error
+
+    def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
+        models = {id(cases.model): cases.model for cases in blocks.values()}
+        shipped = {key: self._ray.put(model) for key, model in models.items()}
+        self._blocks = {
+            name: (
+                shipped[id(cases.model)],
+                self._ray.put((cases.x, cases.label, cases.target, cases.features.ids)),
+                cases.features.count,
+                cases.features.kind,
+            )
+            for name, cases in blocks.items()
+        }
+        self._task = self._ray.remote(num_cpus=1, num_gpus=self._num_gpus, max_retries=_RETRIES)(_perform)
+
+    def submit(self, job: Job, given: Sequence[Unit]) -> None:
+        self._out[self._task.remote(job, list(given), *self._blocks[job.block])] = job
+
+    def finished(self) -> tuple[Job, Outcome]:
+        ready, _ = self._ray.wait(list(self._out), num_returns=1)
+        job = self._out.pop(ready[0])
+        try:
+            outcome: Outcome = self._ray.get(ready[0])
+        except self._ray.exceptions.RayError as error:
+            return job, HoldfastError(f"a worker failed {_RETRIES + 1} times or lost its task: {_last_line(error)}")
+        return job, outcome
+
+    def close(self) -> None:
+        if self._own:
+            self._ray.shutdown()
+
+
+def _perform(job: Job, given: list[Unit], model: Any, tensors: Any, count: int, kind: str) -> Outcome:
+    """What a worker does."""
+    x, label, target, ids = tensors
+    cases = Cases(model, x, label, target, Features(ids, count, kind))
+    try:
+        return perform(job, cases, given)
+    except HoldfastError as error:
+        return error
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__

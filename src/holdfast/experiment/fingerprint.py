@@ -1,0 +1,37 @@
+"""The content of a model and of its cases as a short text: equal content, equal text, wherever it was made."""
+
+from __future__ import annotations
+
+import hashlib
+
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.errors import HoldfastError
+from holdfast.model import BlackBox, Classifier
+
+
+def of_model(model: Classifier) -> str:
+    """A hash of layers, weights and bounds. What a module's own code does beyond its layers is not seen."""
+    if isinstance(model, BlackBox):
+        raise HoldfastError("a function has no weights to know it by: give the study a name for its model.")
+    digest = hashlib.sha256(f"{type(model.module).__qualname__}\n{model.module!r}\n".encode())
+    for name, value in sorted(model.module.state_dict().items()):
+        digest.update(f"{name} ".encode() + _bytes(value))
+    for bound in (model.low, model.high):
+        digest.update(b"none" if bound is None else _bytes(bound))
+    return digest.hexdigest()[:16]
+
+
+def of_cases(cases: Cases) -> str:
+    """A hash of the inputs, the classes asked about and the features."""
+    digest = hashlib.sha256(f"{cases.features.count} {cases.features.kind}".encode())
+    for tensor in (cases.x, cases.label, cases.target, cases.features.ids):
+        digest.update(_bytes(tensor))
+    return digest.hexdigest()[:16]
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    whole = tensor.detach().cpu().contiguous()
+    plain = whole.float() if str(whole.dtype) == "torch.bfloat16" else whole  # NumPy has no bfloat16
+    return f"{whole.dtype} {tuple(whole.shape)} ".encode() + plain.numpy().tobytes()

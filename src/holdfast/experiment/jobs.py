@@ -1,0 +1,329 @@
+"""The kinds of work an experiment is made of, each a small recipe for one unit of the store.
+
+A job says what its unit is made of before anything runs, so that what is there already is not made again. It is about a
+fixed block of cases, named by content: blocks are part of the key, and results do not depend on who computed them.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, ClassVar, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.analyses import diagnostics, sanity, sensitivity
+from holdfast.analyses.sanity import trainable_layers
+from holdfast.cases import Cases
+from holdfast.chunks import Progress
+from holdfast.criteria import Criterion
+from holdfast.curve import trace
+from holdfast.errors import HoldfastWarning
+from holdfast.experiment.store import Unit, key_of
+from holdfast.explainers import Explainer
+from holdfast.ranking import Ranking
+from holdfast.robustness import Robustness
+from holdfast.version import RESULTS
+
+Arrays = dict[str, np.ndarray]
+Made = tuple[Arrays, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Job(ABC):
+    """``perform(job, cases, given)`` makes its unit; ``given`` are the units whose keys it ``needs``, in that order."""
+
+    block: str
+    kind: ClassVar[str]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the units it is made from."""
+        return ()
+
+    @abstractmethod
+    def recipe(self) -> dict[str, Any]:
+        """What beside the cases its unit is made of, as plain values."""
+
+    @abstractmethod
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        """Its arrays, and what there is to say about them."""
+
+    @abstractmethod
+    def rows(self, cases: Cases) -> int | None:
+        """About how many rows it puts through the model; None if not known."""
+
+    @final
+    def made_of(self) -> dict[str, Any]:
+        """What its unit is made of."""
+        return {"results": RESULTS, "cases": self.block, **self.recipe()}
+
+    @cached_property
+    def key(self) -> str:
+        """The content of what makes it."""
+        return key_of(self.kind, self.made_of())
+
+
+@final
+@dataclass(frozen=True)
+class Rank(Job):
+    """Order the features of every case."""
+
+    explainer: Explainer
+    kind: ClassVar[str] = "ranking"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"explainer": repr(self.explainer)}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        ranking = self.explainer(cases, progress)
+        arrays = {
+            "order": _array(ranking.order).astype(np.int16 if ranking.order.shape[1] < 2**15 else np.int32),
+            "scores": _array(ranking.scores.float()),
+            "count": _array(ranking.count),
+            "empty": _array(ranking.empty),
+        }
+        if ranking.doubt is not None:
+            arrays["doubt"] = _array(ranking.doubt.float())
+        return arrays, ranking.notes
+
+    def rows(self, cases: Cases) -> int | None:
+        return _times(self.explainer.rows(cases.features.count), len(cases))
+
+
+def ranking_of(unit: Unit, device: torch.device | str = "cpu") -> Ranking:
+    """The ranking that a unit of ``Rank`` holds."""
+    held = {name: torch.from_numpy(np.array(array)).to(device) for name, array in unit.arrays.items()}
+    return Ranking(
+        held["order"].long(),
+        held["scores"],
+        held["count"],
+        unit.made_of["explainer"],
+        held.get("doubt"),
+        unit.notes,
+        held["empty"],
+    )
+
+
+@dataclass(frozen=True)
+class _OfRanking(Job):
+    """A job about what another one ranked."""
+
+    ranking: str
+
+    @property
+    @final
+    def needs(self) -> tuple[str, ...]:
+        return (self.ranking,)
+
+
+@final
+@dataclass(frozen=True)
+class Trace(_OfRanking):
+    """Judge a ranking along the sizes of its relevant set."""
+
+    criterion: Criterion
+    sizes: tuple[float, ...]
+    kind: ClassVar[str] = "curve"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"ranking": self.ranking, "criterion": repr(self.criterion), "sizes": list(self.sizes)}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        curve = trace(cases, ranking_of(given[0], cases.x.device), self.criterion, self.sizes, progress=progress)
+        return {"values": _array(curve.values), "ceiling": _array(curve.ceiling)}, ()
+
+    def rows(self, cases: Cases) -> int | None:
+        return _times(self.criterion.rows, len(self.sizes) * len(cases))
+
+
+@final
+@dataclass(frozen=True)
+class Change(_OfRanking):
+    """The smallest changes for the picture of an explanation: only its top features move, or they are held."""
+
+    judge: Robustness
+    top: float
+    examples: int
+    kind: ClassVar[str] = "change"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"ranking": self.ranking, "judge": repr(self.judge), "top": self.top, "examples": self.examples}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        shown = cases[: self.examples]
+        relevant = ranking_of(given[0], cases.x.device).top([self.top])[: self.examples]
+        radii = self.judge(shown, torch.cat([relevant, ~relevant], 1), progress=progress)
+        arrays = {"relevant": relevant[:, 0], "radius": radii.radius, "turned": radii.turned.short()}
+        # The moves are there to be looked at: 16 bits, in shares of the largest one.
+        moves = (radii.witness - shown.x[:, None]).flatten(2)
+        largest = moves.abs().amax(2, keepdim=True).clamp_min(torch.finfo(moves.dtype).tiny)
+        arrays |= {"moves": (moves / largest * 32767).round().short(), "largest": largest[..., 0]}
+        return {name: _array(value) for name, value in arrays.items()}, radii.notes
+
+    def rows(self, cases: Cases) -> int | None:
+        return _times(self.judge.rows, 2 * min(self.examples, len(cases)))
+
+
+@final
+@dataclass(frozen=True)
+class Inputs(Job):
+    """What the cases are: classes, scores, and for the first of them the input itself, so that results stand alone."""
+
+    examples: int
+    kind: ClassVar[str] = "inputs"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"examples": self.examples}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        shown = cases[: self.examples]
+        ids = shown.features.ids.expand(len(shown), *shown.features.ids.shape[1:]).int()
+        arrays = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x)}
+        arrays |= {"x": shown.x.float(), "ids": ids}
+        return {name: _array(value) for name, value in arrays.items()}, ()
+
+    def rows(self, cases: Cases) -> int:
+        return len(cases)
+
+
+@final
+@dataclass(frozen=True)
+class Forget(Job):
+    """How an explanation changes when the network forgets what it learnt."""
+
+    explainer: Explainer
+    examples: int
+    cascade: bool
+    seed: int
+    kind: ClassVar[str] = "sanity"
+
+    def recipe(self) -> dict[str, Any]:
+        settings = {"examples": self.examples, "cascade": self.cascade, "seed": self.seed}
+        return {"explainer": repr(self.explainer), **settings}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        asked = cases[: self.examples]
+        found = sanity(asked, {"it": self.explainer}, cascade=self.cascade, seed=self.seed, progress=progress)
+        return {"correlation": _array(found.correlation[0])}, found.notes
+
+    def rows(self, cases: Cases) -> int | None:
+        stages = len(trainable_layers(cases.model.module)) if self.cascade else 1
+        return _times(self.explainer.rows(cases.features.count), (1 + stages) * min(self.examples, len(cases)))
+
+
+@final
+@dataclass(frozen=True)
+class Nudge(Job):
+    """How much of an explanation survives a small change of the input."""
+
+    explainer: Explainer
+    examples: int
+    radius: float
+    top: float
+    samples: int
+    seed: int
+    kind: ClassVar[str] = "sensitivity"
+
+    def _settings(self) -> dict[str, Any]:
+        return {"radius": self.radius, "top": self.top, "samples": self.samples, "seed": self.seed}
+
+    def recipe(self) -> dict[str, Any]:
+        return {"explainer": repr(self.explainer), "examples": self.examples, **self._settings()}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        found = sensitivity(cases[: self.examples], {"it": self.explainer}, **self._settings(), progress=progress)
+        return {"values": _array(found.values[0])}, ()
+
+    def rows(self, cases: Cases) -> int | None:
+        asked = (1 + self.samples) * min(self.examples, len(cases))
+        return _times(self.explainer.rows(cases.features.count), asked)
+
+
+@final
+@dataclass(frozen=True)
+class Diagnose(_OfRanking):
+    """How far the radii of a ranking can be trusted."""
+
+    judge: Robustness
+    sizes: tuple[float, ...]
+    seeds: int
+    examples: int
+    kind: ClassVar[str] = "diagnostics"
+
+    def recipe(self) -> dict[str, Any]:
+        settings = {"sizes": list(self.sizes), "seeds": self.seeds, "examples": self.examples}
+        return {"ranking": self.ranking, "judge": repr(self.judge), **settings}
+
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        ranking = ranking_of(given[0], cases.x.device)[: self.examples]
+        found = diagnostics(
+            cases[: self.examples], ranking, sizes=self.sizes, judge=self.judge, seeds=self.seeds, progress=progress
+        )
+        arrays = {"judged": found.judged, "searched": found.searched, "alone": found.alone, "moving": found.moving}
+        return {name: _array(value) for name, value in arrays.items()}, ()
+
+    def rows(self, cases: Cases) -> int | None:
+        return _times(self.judge.rows, len(self.sizes) * min(self.examples, len(cases)))
+
+
+# ---------------------------------------------------------------------- performing one
+
+
+def perform(job: Job, cases: Cases, given: Sequence[Unit], progress: Progress | None = None) -> Unit:
+    """Make a job's unit, and note what it cost and where."""
+    _settle(cases)
+    before, started = cases.model.queries, time.perf_counter()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", HoldfastWarning)
+        arrays, notes = job.make(cases, given, progress)
+    _settle(cases)
+    seconds, spent = time.perf_counter() - started, cases.model.queries - before
+    warned = dict.fromkeys(str(one.message) for one in said if issubclass(one.category, HoldfastWarning))
+    machine = machine_of(str(cases.x.device))
+    return Unit(job.kind, job.made_of(), arrays, seconds, spent.forward, spent.gradient, machine, (*notes, *warned))
+
+
+@cache
+def machine_of(device: str) -> str:
+    """The hardware and the torch behind a device, in words."""
+    if device.startswith("cuda"):
+        return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
+    return f"{_processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def _settle(cases: Cases) -> None:
+    if cases.x.is_cuda:
+        torch.cuda.synchronize(cases.x.device)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().cpu().numpy()
+    return array
+
+
+def _times(each: int | None, count: int) -> int | None:
+    return None if each is None else each * count
+
+
+def joined(units: Sequence[Unit], axes: Mapping[str, int] | None = None) -> Arrays:
+    """The arrays of units of one kind, block after block: along the first axis unless ``axes`` says another."""
+    names = units[0].arrays
+    return {name: np.concatenate([u.arrays[name] for u in units], (axes or {}).get(name, 0)) for name in names}
