@@ -203,7 +203,7 @@ class _Lines:
     """Units as lines of JSON."""
 
     def __init__(self) -> None:
-        self._told: Any = None
+        self._told: Any = ()
         self._failed = 0
 
     def tell(self, progress: Progress) -> None:
@@ -211,14 +211,14 @@ class _Lines:
             self._failed = len(progress.failed)
             key, reason = list(progress.failed.items())[-1]
             typer.echo(json.dumps({"event": "failed", "key": key, "reason": reason}))
-        unit = progress.latest
-        if unit is None or unit is self._told:
+        if progress.latest is self._told:
             return
-        self._told = unit
-        told = {"event": "unit", "kind": unit.kind, "key": unit.key, "seconds": round(unit.seconds, 4)}
-        told |= {"rows": unit.forward, "done": progress.done + progress.stored, "of": progress.total}
-        told |= {"rows a second": round(progress.rate), "seconds left": _whole(progress.left)}
-        typer.echo(json.dumps(told))
+        self._told = progress.latest
+        for unit in progress.latest:
+            told = {"event": "unit", "kind": unit.kind, "key": unit.key, "seconds": round(unit.seconds, 4)}
+            told |= {"rows": unit.forward, "done": progress.done + progress.stored, "of": progress.total}
+            told |= {"rows a second": round(progress.rate), "seconds left": _whole(progress.left)}
+            typer.echo(json.dumps(told))
 
 
 class _Board:
@@ -237,13 +237,14 @@ class _Board:
     @staticmethod
     def _table(progress: Progress) -> Group:
         counts: dict[str, list[int]] = {}
+        shares = {job.key: share for batch, share in progress.out.items() for job in batch}
         current: dict[str, str] = {}
         for task in progress.plan.tasks:
             who = str(task.role.get("method", "inputs"))
             done, total = counts.setdefault(who, [0, 0])
             counts[who] = [done + (task.job.key in progress.finished), total + 1]
-            if task.job.key in progress.out:
-                current[who] = f"{task.label.replace(who, '').strip()} {progress.out[task.job.key][1]:.0%}"
+            if task.job.key in shares:
+                current[who] = f"{task.label.replace(who, '').strip()} {shares[task.job.key]:.0%}"
         table = Table(box=None, pad_edge=False)
         for column in ("method", "", "units", "in hand"):
             table.add_column(column, justify="right" if column == "units" else "left", no_wrap=True)

@@ -8,19 +8,19 @@ from typing import Any
 
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
-from holdfast.experiment.engine import Engine, Moving, Outcome
-from holdfast.experiment.jobs import Job, perform
+from holdfast.experiment.engine import Batch, Engine, Moving, Outcome
+from holdfast.experiment.jobs import perform
 from holdfast.experiment.store import Unit
 from holdfast.features import Features
 
-_RETRIES = 5  # times a job is begun anew when its worker dies
+_RETRIES = 5  # times a task is begun anew when its worker dies
 
 
 class Cluster(Engine):
-    """Every job a Ray task. The model is put into the object store once, and so is every block of cases.
+    """Every batch of jobs a Ray task. The model is put into the object store once, and so is every block of cases.
 
     ``address`` names a running cluster; without one, a cluster on this machine is started and ended. ``slots`` bounds
-    the jobs that are out at once: as many as the cluster has cores (or GPUs, where jobs take one) if not given.
+    the tasks that are out at once: as many as the cluster has cores (or GPUs, where tasks take one) if not given.
     """
 
     def __init__(self, address: str | None = None, slots: int | None = None, *, num_gpus: float = 0.0):
@@ -38,7 +38,7 @@ class Cluster(Engine):
             self.close()
             raise HoldfastError("the Ray cluster has no GPU: start one there, or use --device cpu.")
         self.slots = slots or most
-        self._out: dict[Any, Job] = {}
+        self._out: dict[Any, Batch] = {}
 
     def _begin(self, address: str | None, slots: int | None) -> None:
         try:
@@ -66,29 +66,29 @@ class Cluster(Engine):
         }
         self._task = self._ray.remote(num_cpus=1, num_gpus=self._num_gpus, max_retries=_RETRIES)(_perform)
 
-    def submit(self, job: Job, given: Sequence[Unit]) -> None:
-        self._out[self._task.remote(job, list(given), *self._blocks[job.block])] = job
+    def submit(self, batch: Batch, given: Sequence[Sequence[Unit]]) -> None:
+        self._out[self._task.remote(batch, given, *self._blocks[batch[0].block])] = batch
 
-    def finished(self) -> tuple[Job, Outcome]:
+    def finished(self) -> tuple[Batch, Outcome]:
         ready, _ = self._ray.wait(list(self._out), num_returns=1)
-        job = self._out.pop(ready[0])
+        batch = self._out.pop(ready[0])
         try:
             outcome: Outcome = self._ray.get(ready[0])
         except self._ray.exceptions.RayError as error:
-            return job, HoldfastError(f"a worker failed {_RETRIES + 1} times or lost its task: {_last_line(error)}")
-        return job, outcome
+            return batch, HoldfastError(f"a worker failed {_RETRIES + 1} times or lost its task: {_last_line(error)}")
+        return batch, outcome
 
     def close(self) -> None:
         if self._own:
             self._ray.shutdown()
 
 
-def _perform(job: Job, given: list[Unit], model: Any, tensors: Any, count: int, kind: str) -> Outcome:
+def _perform(batch: Batch, given: Sequence[Sequence[Unit]], model: Any, tensors: Any, count: int, kind: str) -> Outcome:
     """What a worker does."""
     x, label, target, ids = tensors
     cases = Cases(model, x, label, target, Features(ids, count, kind))
     try:
-        return perform(job, cases, given)
+        return perform(batch, cases, given)
     except HoldfastError as error:
         return error
 

@@ -12,16 +12,18 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.jobs import Job, perform
 from holdfast.experiment.store import Unit
 
-Outcome = Unit | HoldfastError
-Moving = Callable[[Job, int, int], None]
-"""Told how far the job in hand is, where the engine knows: (job, done, in all)."""
+Batch = tuple[Job, ...]
+"""Jobs on one block that are performed together."""
+Outcome = list[Unit] | HoldfastError
+Moving = Callable[[Batch, int, int], None]
+"""Told how far the batch in hand is, where the engine knows: (batch, done, in all)."""
 
 
 class Engine(ABC):
-    """``with engine: engine.submit(job, given); job, outcome = engine.finished()``.
+    """``with engine: engine.submit(batch, given); batch, outcome = engine.finished()``.
 
-    A driver submits while fewer than ``slots`` jobs are out, and keeps what comes back. Blocks of cases are handed over
-    once, by name.
+    A driver submits while fewer than ``slots`` batches are out, and keeps what comes back. Blocks of cases are handed
+    over once, by name.
     """
 
     slots: int
@@ -31,12 +33,12 @@ class Engine(ABC):
         """Make ready for jobs on these cases."""
 
     @abstractmethod
-    def submit(self, job: Job, given: Sequence[Unit]) -> None:
-        """Take a job on."""
+    def submit(self, batch: Batch, given: Sequence[Sequence[Unit]]) -> None:
+        """Take a batch on; ``given`` are the units that each of its jobs needs."""
 
     @abstractmethod
-    def finished(self) -> tuple[Job, Outcome]:
-        """Wait for a job that was taken on: its unit, or why there is none."""
+    def finished(self) -> tuple[Batch, Outcome]:
+        """Wait for a batch that was taken on: its units, or why there are none."""
 
     def close(self) -> None:  # noqa: B027  # most have nothing to give back
         """Let go of everything."""
@@ -51,22 +53,23 @@ class Engine(ABC):
 
 
 class Local(Engine):
-    """One job after another, in this process."""
+    """One batch after another, in this process."""
 
     slots = 1
 
     def __init__(self) -> None:
-        self._queue: deque[tuple[Job, Sequence[Unit]]] = deque()
+        self._queue: deque[tuple[Batch, Sequence[Sequence[Unit]]]] = deque()
 
     def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
         self._blocks, self._moving = blocks, moving
 
-    def submit(self, job: Job, given: Sequence[Unit]) -> None:
-        self._queue.append((job, given))
+    def submit(self, batch: Batch, given: Sequence[Sequence[Unit]]) -> None:
+        self._queue.append((batch, given))
 
-    def finished(self) -> tuple[Job, Outcome]:
-        job, given = self._queue.popleft()
+    def finished(self) -> tuple[Batch, Outcome]:
+        batch, given = self._queue.popleft()
+        cases = self._blocks[batch[0].block]
         try:
-            return job, perform(job, self._blocks[job.block], given, lambda d, t: self._moving(job, d, t))
+            return batch, perform(batch, cases, given, lambda done, total: self._moving(batch, done, total))
         except HoldfastError as error:
-            return job, error
+            return batch, error

@@ -1,7 +1,8 @@
 """The kinds of work an experiment is made of, each a small recipe for one unit of the store.
 
 A job says what its unit is made of before anything runs, so that what is there already is not made again. It is about a
-fixed block of cases, named by content: blocks are part of the key, and results do not depend on who computed them.
+fixed block of cases, named by content: blocks are part of the key, and results do not depend on who computed them. Small
+jobs of one kind are performed together, since a search on a few rows takes as long as one on thousands.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Made = tuple[Arrays, Sequence[str]]
 
 @dataclass(frozen=True)
 class Job(ABC):
-    """``perform(job, cases, given)`` makes its unit; ``given`` are the units whose keys it ``needs``, in that order."""
+    """``perform([job], cases, [given])`` makes its unit; ``given`` are the units whose keys it ``needs``, in that order."""
 
     block: str
     kind: ClassVar[str]
@@ -60,6 +61,10 @@ class Job(ABC):
     @abstractmethod
     def rows(self, cases: Cases) -> int | None:
         """About how many rows it puts through the model; None if not known."""
+
+    def company(self, cases: Cases) -> tuple[str, int] | None:
+        """Jobs of equal name are best made together, each with so many rows at a time; None: alone."""
+        return None
 
     @final
     def made_of(self) -> dict[str, Any]:
@@ -125,9 +130,22 @@ class _OfRanking(Job):
         return (self.ranking,)
 
 
+@dataclass(frozen=True)
+class _Together(_OfRanking):
+    """A job that several rankings of the same cases can share: one call, with the cases once for each of them."""
+
+    @abstractmethod
+    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
+        """Arrays of all cases, first axis first."""
+
+    @final
+    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+        return _make([self], cases, [given], progress)[0]
+
+
 @final
 @dataclass(frozen=True)
-class Trace(_OfRanking):
+class Trace(_Together):
     """Judge a ranking along the sizes of its relevant set."""
 
     criterion: Criterion
@@ -137,9 +155,12 @@ class Trace(_OfRanking):
     def recipe(self) -> dict[str, Any]:
         return {"ranking": self.ranking, "criterion": repr(self.criterion), "sizes": list(self.sizes)}
 
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        curve = trace(cases, ranking_of(given[0], cases.x.device), self.criterion, self.sizes, progress=progress)
+    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
+        curve = trace(cases, ranking, self.criterion, self.sizes, progress=progress)
         return {"values": _array(curve.values), "ceiling": _array(curve.ceiling)}, ()
+
+    def company(self, cases: Cases) -> tuple[str, int]:
+        return f"{self.criterion!r} {self.sizes}", len(self.sizes) * len(cases)
 
     def rows(self, cases: Cases) -> int | None:
         return _times(self.criterion.rows, len(self.sizes) * len(cases))
@@ -147,7 +168,7 @@ class Trace(_OfRanking):
 
 @final
 @dataclass(frozen=True)
-class Change(_OfRanking):
+class Change(_Together):
     """The smallest changes for the picture of an explanation: only its top features move, or they are held."""
 
     judge: Robustness
@@ -158,19 +179,21 @@ class Change(_OfRanking):
     def recipe(self) -> dict[str, Any]:
         return {"ranking": self.ranking, "judge": repr(self.judge), "top": self.top, "examples": self.examples}
 
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        shown = cases[: self.examples]
-        relevant = ranking_of(given[0], cases.x.device).top([self.top])[: self.examples]
-        radii = self.judge(shown, torch.cat([relevant, ~relevant], 1), progress=progress)
+    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
+        relevant = ranking.top([self.top])
+        radii = self.judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
         arrays = {"relevant": relevant[:, 0], "radius": radii.radius, "turned": radii.turned.short()}
         # The moves are there to be looked at: 16 bits, in shares of the largest one.
-        moves = (radii.witness - shown.x[:, None]).flatten(2)
+        moves = (radii.witness - cases.x[:, None]).flatten(2)
         largest = moves.abs().amax(2, keepdim=True).clamp_min(torch.finfo(moves.dtype).tiny)
         arrays |= {"moves": (moves / largest * 32767).round().short(), "largest": largest[..., 0]}
         return {name: _array(value) for name, value in arrays.items()}, radii.notes
 
     def rows(self, cases: Cases) -> int | None:
-        return _times(self.judge.rows, 2 * min(self.examples, len(cases)))
+        return _times(self.judge.rows, 2 * self.examples)
+
+    def company(self, cases: Cases) -> tuple[str, int]:
+        return f"{self.judge!r} {self.top}", 2 * self.examples
 
 
 @final
@@ -275,21 +298,53 @@ class Diagnose(_OfRanking):
         return _times(self.judge.rows, len(self.sizes) * min(self.examples, len(cases)))
 
 
-# ---------------------------------------------------------------------- performing one
+# ---------------------------------------------------------------------- performing them
 
 
-def perform(job: Job, cases: Cases, given: Sequence[Unit], progress: Progress | None = None) -> Unit:
-    """Make a job's unit, and note what it cost and where."""
+def perform(
+    jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None = None
+) -> list[Unit]:
+    """Make the units of jobs on the same cases, several together if they are company, and note the cost and the place."""
     _settle(cases)
     before, started = cases.model.queries, time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", HoldfastWarning)
-        arrays, notes = job.make(cases, given, progress)
+        made = _make(jobs, cases, given, progress)
     _settle(cases)
     seconds, spent = time.perf_counter() - started, cases.model.queries - before
     warned = dict.fromkeys(str(one.message) for one in said if issubclass(one.category, HoldfastWarning))
+    each = [_part(total, len(jobs)) for total in (spent.forward, spent.gradient)]
     machine = machine_of(str(cases.x.device))
-    return Unit(job.kind, job.made_of(), arrays, seconds, spent.forward, spent.gradient, machine, (*notes, *warned))
+    return [
+        Unit(job.kind, job.made_of(), arrays, seconds / len(jobs), forward, gradient, machine, (*notes, *warned))
+        for job, (arrays, notes), forward, gradient in zip(jobs, made, *each, strict=True)
+    ]
+
+
+def _make(jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None) -> list[Made]:
+    first = jobs[0]
+    if not isinstance(first, _Together):
+        return [job.make(cases, units, progress) for job, units in zip(jobs, given, strict=True)]
+    shown = cases[: first.examples] if isinstance(first, Change) else cases
+    rankings = [ranking_of(units[0], cases.x.device)[: len(shown)] for units in given]
+    again = torch.arange(len(shown), device=cases.x.device).repeat(len(jobs))
+    arrays, notes = first.make_all(shown[again], _one_after_another(rankings), progress)
+    parts = [
+        {name: array[k * len(shown) : (k + 1) * len(shown)] for name, array in arrays.items()} for k in range(len(jobs))
+    ]
+    return [(part, notes) for part in parts]
+
+
+def _one_after_another(rankings: Sequence[Ranking]) -> Ranking:
+    order, scores, count, empty = (
+        torch.cat([getattr(ranking, name) for ranking in rankings]) for name in ("order", "scores", "count", "empty")
+    )
+    return Ranking(order, scores, count, empty=empty)
+
+
+def _part(total: int, count: int) -> list[int]:
+    """A whole number in so many almost equal parts."""
+    return [total // count + (place < total % count) for place in range(count)]
 
 
 @cache

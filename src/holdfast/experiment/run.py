@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.errors import HoldfastError
-from holdfast.experiment.engine import Engine, Local
-from holdfast.experiment.jobs import Job
+from holdfast.experiment.engine import Batch, Engine, Local
 from holdfast.experiment.store import Store, Unit
 from holdfast.experiment.study import Plan, Study
 
@@ -25,8 +24,8 @@ class Progress:
     rows: int = 0
     finished: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
-    out: dict[str, tuple[Job, float]] = field(default_factory=dict)
-    latest: Unit | None = None
+    out: dict[Batch, float] = field(default_factory=dict)
+    latest: tuple[Unit, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -44,7 +43,7 @@ class Progress:
         if not self.rows:
             return None
         undone = {key: rows or 0 for key, rows in self.plan.rows.items() if key not in self.finished}
-        begun = sum(undone[key] * share for key, (_, share) in self.out.items())
+        begun = sum(undone[job.key] * share for batch, share in self.out.items() for job in batch)
         return (sum(undone.values()) - begun) / self.rate
 
 
@@ -76,17 +75,17 @@ def run(
     """
     plan = study.plan
     store.note_study(plan.content)
-    there = store.keys()
-    waiting = {key: job for key, job in plan.jobs.items() if key not in there}
-    progress = Progress(plan, len(plan.jobs), len(plan.jobs) - len(waiting))
-    progress.finished = set(plan.jobs) - set(waiting)
+    there = store.keys() & plan.jobs.keys()
+    progress = Progress(plan, len(plan.jobs), len(there), finished=set(there))
+    # A batch is done as planned, or if some of it is there already, what is left of it.
+    waiting = [left for batch in plan.batches if (left := tuple(job for job in batch if job.key not in there))]
 
     def tell() -> None:
         if notify is not None:
             notify(progress)
 
-    def moving(job: Job, done: int, total: int) -> None:
-        progress.out[job.key] = job, done / max(total, 1)
+    def moving(batch: Batch, done: int, total: int) -> None:
+        progress.out[batch] = done / max(total, 1)
         tell()
 
     tell()
@@ -95,22 +94,25 @@ def run(
         while True:
             stopped = stop is not None and stop()
             while not stopped and len(progress.out) < worker.slots:
-                job = _ready(waiting, progress)
-                if job is None:
+                batch = _ready(waiting, progress)
+                if batch is None:
                     break
-                worker.submit(waiting.pop(job.key), [store.get(key) for key in job.needs])
-                progress.out[job.key] = job, 0.0
+                waiting.remove(batch)
+                worker.submit(batch, [[store.get(key) for key in job.needs] for job in batch])
+                progress.out[batch] = 0.0
             if not progress.out:
                 break
-            job, outcome = worker.finished()
-            del progress.out[job.key]
+            batch, outcome = worker.finished()
+            del progress.out[batch]
             if isinstance(outcome, HoldfastError):
-                progress.failed[job.key] = str(outcome)
+                progress.failed |= {job.key: str(outcome) for job in batch}
+                _drop(waiting, progress)
             else:
-                store.put(outcome)
-                progress.finished.add(job.key)
-                progress.done, progress.rows = progress.done + 1, progress.rows + outcome.forward
-                progress.latest = outcome
+                store.put(*outcome)
+                progress.finished |= {job.key for job in batch}
+                progress.done += len(batch)
+                progress.rows += sum(unit.forward for unit in outcome)
+                progress.latest = tuple(outcome)
             tell()
     missing = len(plan.jobs) - len(progress.finished)
     ended = stop is not None and stop() and missing > len(progress.failed)
@@ -119,6 +121,15 @@ def run(
     )
 
 
-def _ready(waiting: Mapping[str, Job], progress: Progress) -> Job | None:
-    """The first job that has all it needs."""
-    return next((job for job in waiting.values() if all(key in progress.finished for key in job.needs)), None)
+def _ready(waiting: Sequence[Batch], progress: Progress) -> Batch | None:
+    """The first batch that has all it needs."""
+    return next((batch for batch in waiting if all(set(job.needs) <= progress.finished for job in batch)), None)
+
+
+def _drop(waiting: list[Batch], progress: Progress) -> None:
+    """Take jobs that need what failed out of their batches: they can never be done, the others can."""
+    waiting[:] = [
+        left
+        for batch in waiting
+        if (left := tuple(job for job in batch if not set(job.needs) & progress.failed.keys()))
+    ]

@@ -128,15 +128,22 @@ class Store:
         with _told(self.path):
             return self._connection.execute("SELECT 1 FROM units WHERE key = ?", (key,)).fetchone() is not None
 
-    def put(self, unit: Unit) -> None:
-        """Keep a unit, whole or not at all; one that is there already stays as it is."""
-        rows = [(unit.key, name, *_packed(name, array)) for name, array in sorted(unit.arrays.items())]
+    def put(self, *units: Unit) -> None:
+        """Keep units, all of them whole or none at all; one that is there already stays as it is."""
+        packed = [
+            (unit, [(unit.key, name, *_packed(name, array)) for name, array in sorted(unit.arrays.items())])
+            for unit in units
+        ]
+        with _told(self.path), _transaction(self._connection):
+            for unit, rows in packed:
+                self._put(unit, rows)
+
+    def _put(self, unit: Unit, rows: list[tuple[str, str, str, str, bytes]]) -> None:
         cost = (unit.seconds, unit.forward, unit.gradient, unit.machine)
         values = (unit.key, unit.kind, _json(unit.made_of), *cost, _json(list(unit.notes)))
-        with _told(self.path), _transaction(self._connection):
-            fresh = self._connection.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-            if fresh.rowcount:
-                self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
+        fresh = self._connection.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        if fresh.rowcount:
+            self._connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
 
     def get(self, key: str) -> Unit:
         """The unit under a key."""

@@ -190,7 +190,7 @@ class Study:
             tasks += self._pictures(name, number, asked)
         # Two names for the same work are one job.
         jobs = {task.job.key: task.job for task in tasks}
-        return Plan(jobs, tuple(tasks), blocks, self._content(model, tasks, spans))
+        return Plan(jobs, _batches(jobs, blocks), tuple(tasks), blocks, self._content(model, tasks, spans))
 
     def _tasks(self, name: str, number: int, start: int, count: int) -> Iterator[Task]:
         """The jobs of one block."""
@@ -324,9 +324,13 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The jobs of a study by key, in the order they are best done, and the cases they are about by block."""
+    """The jobs of a study by key, those best done together, and the cases they are about by block.
+
+    Batches do not depend on what is there already: a batch that was interrupted is done again as it was.
+    """
 
     jobs: Mapping[str, Job]
+    batches: tuple[tuple[Job, ...], ...]
     tasks: tuple[Task, ...]
     blocks: Mapping[str, Cases]
     content: Mapping[str, Any]
@@ -335,6 +339,26 @@ class Plan:
     def rows(self) -> Mapping[str, int | None]:
         """About how many rows each job puts through the model."""
         return {key: job.rows(self.blocks[job.block]) for key, job in self.jobs.items()}
+
+
+def _batches(jobs: Mapping[str, Job], blocks: Mapping[str, Cases]) -> tuple[tuple[Job, ...], ...]:
+    """Company together, as many as the model takes rows at a time; the others alone."""
+    batches: list[list[Job]] = []
+    room: dict[tuple[str, str], tuple[list[Job], int]] = {}
+    for job in jobs.values():
+        cases = blocks[job.block]
+        company = job.company(cases)
+        if company is None:
+            batches.append([job])
+            continue
+        name, rows = company
+        batch, left = room.get((job.block, f"{job.kind} {name}"), ([], 0))
+        if left < rows:
+            batch, left = [], max(rows, cases.model.chunk(cases.x))
+            batches.append(batch)
+        batch.append(job)
+        room[job.block, f"{job.kind} {name}"] = batch, left - rows
+    return tuple(tuple(batch) for batch in batches)
 
 
 def _told(measure: Measure, reference: str | None) -> dict[str, Any]:
