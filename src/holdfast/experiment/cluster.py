@@ -32,7 +32,7 @@ class Cluster(Engine):
         self._own = not ray.is_initialized()
         if self._own:
             self._begin(address, slots)
-        room = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray has no types for it
+        room = ray.cluster_resources()
         most = int(room.get("GPU", 0) / num_gpus) if num_gpus else int(room.get("CPU", 1))
         if most < 1:
             self.close()

@@ -1,8 +1,8 @@
 """The kinds of work an experiment is made of, each a small recipe for one unit of the store.
 
 A job says what its unit is made of before anything runs, so that what is there already is not made again. It is about a
-fixed block of cases, named by content: blocks are part of the key, and results do not depend on who computed them. Small
-jobs of one kind are performed together, since a search on a few rows takes as long as one on thousands.
+fixed block of cases, named by content: blocks are part of the key, and results do not depend on who computed them.
+Small jobs of one kind are performed together, since a search on a few rows takes as long as one on thousands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import platform
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -40,7 +40,7 @@ Made = tuple[Arrays, Sequence[str]]
 
 @dataclass(frozen=True)
 class Job(ABC):
-    """``perform([job], cases, [given])`` makes its unit; ``given`` are the units whose keys it ``needs``, in that order."""
+    """``perform([job], cases, [given])`` makes its unit; ``given`` are the units whose keys it ``needs``, in order."""
 
     block: str
     kind: ClassVar[str]
@@ -304,7 +304,7 @@ class Diagnose(_OfRanking):
 def perform(
     jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None = None
 ) -> list[Unit]:
-    """Make the units of jobs on the same cases, several together if they are company, and note the cost and the place."""
+    """Make the units of jobs on the same cases, together if they are company; note what they cost, and where."""
     _settle(cases)
     before, started = cases.model.queries, time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
@@ -329,10 +329,8 @@ def _make(jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], pr
     rankings = [ranking_of(units[0], cases.x.device)[: len(shown)] for units in given]
     again = torch.arange(len(shown), device=cases.x.device).repeat(len(jobs))
     arrays, notes = first.make_all(shown[again], _one_after_another(rankings), progress)
-    parts = [
-        {name: array[k * len(shown) : (k + 1) * len(shown)] for name, array in arrays.items()} for k in range(len(jobs))
-    ]
-    return [(part, notes) for part in parts]
+    spans = [slice(k * len(shown), (k + 1) * len(shown)) for k in range(len(jobs))]
+    return [({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
 
 
 def _one_after_another(rankings: Sequence[Ranking]) -> Ranking:
@@ -376,9 +374,3 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 def _times(each: int | None, count: int) -> int | None:
     return None if each is None else each * count
-
-
-def joined(units: Sequence[Unit], axes: Mapping[str, int] | None = None) -> Arrays:
-    """The arrays of units of one kind, block after block: along the first axis unless ``axes`` says another."""
-    names = units[0].arrays
-    return {name: np.concatenate([u.arrays[name] for u in units], (axes or {}).get(name, 0)) for name in names}

@@ -128,8 +128,5 @@ def _ready(waiting: Sequence[Batch], progress: Progress) -> Batch | None:
 
 def _drop(waiting: list[Batch], progress: Progress) -> None:
     """Take jobs that need what failed out of their batches: they can never be done, the others can."""
-    waiting[:] = [
-        left
-        for batch in waiting
-        if (left := tuple(job for job in batch if not set(job.needs) & progress.failed.keys()))
-    ]
+    left = [tuple(job for job in batch if not set(job.needs) & progress.failed.keys()) for batch in waiting]
+    waiting[:] = [batch for batch in left if batch]

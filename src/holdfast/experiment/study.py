@@ -362,12 +362,14 @@ def _batches(jobs: Mapping[str, Job], blocks: Mapping[str, Cases]) -> tuple[tupl
 
 
 def _told(measure: Measure, reference: str | None) -> dict[str, Any]:
+    robustness = getattr(measure.criterion, "robustness", None)
     return {
         "name": measure.name,
         "kind": type(measure.criterion).__name__,
         "criterion": repr(measure.criterion),
         "side": measure.side,
         "higher": measure.criterion.higher_is_better,
+        "bound": robustness.bound if isinstance(robustness, Robustness) else "exact",
         "reference": reference,
         "group": "reference" if reference else measure.group,
         "why": measure.why,

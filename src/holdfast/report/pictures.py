@@ -1,4 +1,4 @@
-"""Pictures: inputs, the features an explanation calls relevant, the smallest changes that turn a class, and curves."""
+"""Pictures: inputs, the features an explanation calls relevant, and the smallest changes that turn a class."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.robustness import Radii
 
 _RAISED, _LOWERED, _HELD, _UNMOVED = "#c2410c", "#1d4ed8", "#e5e7eb", "#ca8a04"
-_LINES = ("#c2410c", "#1d4ed8", "#6b7280", "#15803d", "#7e22ce", "#b45309")
 
 
 def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[str], path: Path) -> None:
@@ -53,34 +51,12 @@ def draw_explanations(
             marked = _spread(cases, case, relevant[case])
             change = radii.witness[case, 0] - cases.x[case]
             worth = f"only {_length(radii, case, 0)}   held {_length(radii, case, 1)}"
-            _show(axes[0], _mark(_grey(cases.x[case]), change, marked), worth)
+            _show(axes[0], mark(grey(cases.x[case]), change, marked), worth)
             if changes:
                 _show_change(axes[1], cases.x[case], radii, case, 0, marked)
                 _show_change(axes[2], cases.x[case], radii, case, 1, ~marked)
     text = "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: stay put"
     _finish(figure, len(cases), text, path)
-
-
-def draw_curves(panels: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
-    """One panel a criterion: the mean of each explainer's curve over the cases, with its standard error."""
-    figure = Figure(figsize=(4.6 * len(panels), 3.6), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
-    axes: Any = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
-        for colour, (name, curve) in zip(_LINES * 9, curves.items(), strict=False):
-            values, percent = curve.capped().double().cpu(), 100 * curve.sizes.double().cpu()
-            mean = values.mean(0)
-            spread = values.std(0, correction=0) / max(1, len(values) - 1) ** 0.5
-            axis.plot(percent, mean, color=colour, marker="o", markersize=3, linewidth=1.6, label=name)
-            axis.fill_between(percent, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        axis.set_title(title, fontsize=8.5, fontweight="bold")
-        axis.set_xlabel("features called relevant, %", fontsize=9)
-        axis.set_ylabel("radius", fontsize=9)
-        axis.set_ylim(bottom=0)
-        axis.tick_params(labelsize=8)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(fontsize=8, frameon=False)
-    _save(figure, path)
 
 
 # ---------------------------------------------------------------------- parts
@@ -98,7 +74,7 @@ def _grid(cases: Cases, titles: Sequence[str]) -> tuple[Figure, Any]:
             title, (0.5, 1.22), xycoords="axes fraction", ha="center", fontsize=8.5, fontweight="bold"
         )
     for case in range(len(cases)):
-        _show(grid[case, 0], _grey(cases.x[case]), f"{int(cases.label[case])}")
+        _show(grid[case, 0], grey(cases.x[case]), f"{int(cases.label[case])}")
     return figure, grid
 
 
@@ -130,11 +106,11 @@ def _length(radii: Radii, case: int, column: int) -> str:
 
 def _show_change(axis: Any, x: Tensor, radii: Radii, case: int, column: int, free: Tensor) -> None:
     if bool(radii.censored[case, column]):
-        _show(axis, _blend(_grey(x), torch.zeros_like(x), free), "none found")
+        _show(axis, blend(grey(x), torch.zeros_like(x), free), "none found")
         return
     witness = radii.witness[case, column]
     title = f"{int(radii.turned[case, column])}   radius {float(radii.radius[case, column]):.3g}"
-    _show(axis, _blend(_grey(witness), witness - x, free), title)
+    _show(axis, blend(grey(witness), witness - x, free), title)
 
 
 def _show(axis: Any, picture: np.ndarray[Any, Any], title: str) -> None:
@@ -146,12 +122,13 @@ def _show(axis: Any, picture: np.ndarray[Any, Any], title: str) -> None:
         spine.set_color("#9ca3af")
 
 
-def _grey(x: Tensor) -> np.ndarray[Any, Any]:
+def grey(x: Tensor) -> np.ndarray[Any, Any]:
+    """An input ``[1 or 3, H, W]`` as colours ``[H, W, 3]``."""
     values = x.detach().float().cpu().clamp(0, 1)
     return values.expand(3, -1, -1).permute(1, 2, 0).numpy() if len(values) == 1 else values.permute(1, 2, 0).numpy()
 
 
-def _blend(base: np.ndarray[Any, Any], change: Tensor, free: Tensor) -> np.ndarray[Any, Any]:
+def blend(base: np.ndarray[Any, Any], change: Tensor, free: Tensor) -> np.ndarray[Any, Any]:
     """The picture with the change coloured in proportion to its size, and a veil over what was held."""
     total = change.detach().float().cpu().sum(0)
     strength = (total.abs() / total.abs().max().clamp_min(1e-12)).sqrt().numpy()[..., None] * 0.85
@@ -161,7 +138,7 @@ def _blend(base: np.ndarray[Any, Any], change: Tensor, free: Tensor) -> np.ndarr
     return np.asarray(veiled * (1 - strength) + colour * strength)
 
 
-def _mark(base: np.ndarray[Any, Any], change: Tensor, marked: Tensor) -> np.ndarray[Any, Any]:
+def mark(base: np.ndarray[Any, Any], change: Tensor, marked: Tensor) -> np.ndarray[Any, Any]:
     """The picture, faded, with the marked features coloured by the way the change moves them."""
     total = change.detach().float().cpu().sum(0).numpy()[..., None]
     colour = np.where(total > 0, _rgb(_RAISED), np.where(total < 0, _rgb(_LOWERED), _rgb(_UNMOVED)))

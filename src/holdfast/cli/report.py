@@ -1,0 +1,45 @@
+"""``holdfast report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.app import app
+from holdfast.cli.app import out as console
+from holdfast.errors import HoldfastError
+from holdfast.experiment.results import Results
+from holdfast.report.page import verdict, write, write_page
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(help="The results.db of a run, finished or not.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the page.")] = Path("report.html"),
+    latex: Annotated[Path | None, typer.Option(help="Also write all tables as LaTeX (booktabs) to this file.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Also write every table as a CSV file into this folder.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Also write all tables as Markdown to this file.")] = None,
+) -> None:
+    """Make one self-contained HTML page of an experiment's results."""
+    if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
+        raise HoldfastError(f"-o {out} must be an HTML file.")
+    found = Results(results)
+    tables = write_page(found, out)
+    written = [out]
+    if latex is not None:
+        write(latex, "\n\n".join(table.latex() for table in tables) + "\n")
+        written.append(latex)
+    if markdown is not None:
+        title = found.study["title"] or found.study["name"]
+        head = f"# {title}\n\n{verdict(found)}\n\nMade on: {'; '.join(found.machines)}.\n\n"
+        write(markdown, head + "\n\n".join(table.markdown() for table in tables) + "\n")
+        written.append(markdown)
+    if csv is not None:
+        for table in tables:
+            write(csv / f"{table.key}.csv", table.csv())
+        written.append(csv)
+    console.print(verdict(found), highlight=False)
+    for path in written:
+        console.print(f"{path}", soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,129 @@
+"""Figures of a report, as images that stand inside the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from PIL import Image
+
+from holdfast.curve import Curve
+from holdfast.experiment.results import Picture, Results
+from holdfast.report.pictures import blend, grey, mark
+
+# Colours that are told apart without red and green; the main method's comes first.
+_COLOURS = (
+    "#c2410c",
+    "#1d4ed8",
+    "#0891b2",
+    "#7e22ce",
+    "#ca8a04",
+    "#15803d",
+    "#be185d",
+    "#64748b",
+    "#78716c",
+    "#111827",
+)
+_DASHES = ("-", "--", ":")
+
+
+def curves(results: Results) -> dict[str, str]:
+    """One figure a criterion of the tables: the mean curve of every method, as an image address."""
+    found = {}
+    for measure in results.measures("table"):
+        by = {name: results.curve(name, measure) for name in [results.main, *results.methods("table", "ablation")]}
+        by = {name: curve for name, curve in by.items() if curve is not None}
+        if by:
+            better = "higher is better" if measure["higher"] else "lower is better"
+            found[f"{measure['name']}: {better}"] = _figure(_curves, by, size=(5.6, 4.2))
+    return found
+
+
+def _curves(ax: Any, by: Mapping[str, Curve]) -> None:
+    for place, (name, curve) in enumerate(by.items()):
+        values, percent = curve.capped().double(), 100 * curve.sizes.double()
+        mean = values.mean(0)
+        spread = values.std(0, correction=0) / max(1, len(values) - 1) ** 0.5
+        style = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _DASHES[place // len(_COLOURS) % len(_DASHES)]}
+        ax.plot(percent, mean, marker="o", markersize=3, linewidth=2.4 if place == 0 else 1.3, label=name, **style)
+        ax.fill_between(percent, mean - spread, mean + spread, color=style["color"], alpha=0.12, linewidth=0)
+        some = curve.censored.any(0)
+        if bool(some.any()):  # where the largest move possible stands in
+            ax.plot(percent[some], mean[some], "o", markersize=7, fillstyle="none", color=style["color"])
+    ax.set_xlabel("features called relevant, %")
+    ax.legend(fontsize=7, frameon=False, ncols=2)
+
+
+def analyses(results: Results) -> dict[str, dict[str, str]]:
+    """Figures by the key of the table they stand beside."""
+    found: dict[str, dict[str, str]] = {}
+    if results.references is not None:
+        both = results.references
+        for place, name in enumerate(("Insertion", "Deletion")):
+            shown = _figure(lambda ax, place=place: both.plot(ax, place), size=(5.6, 3.8))
+            found.setdefault("ranks", {})[f"Rank by {name}"] = shown
+    for key, result in (
+        ("sensitivity", results.sensitivity),
+        ("sanity", results.sanity),
+        ("runtime", results.runtime),
+        ("diagnostics", results.diagnostics),
+    ):
+        if result is not None:
+            found[key] = {key: _figure(result.plot, size=(5.6, 3.6))}
+    return found
+
+
+def _figure(draw: Callable[..., None], *given: Any, size: tuple[float, float]) -> str:
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "holdfast", "font.family": "sans-serif"}):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        axis = figure.subplots()
+        axis.spines[["top", "right"]].set_visible(False)
+        draw(axis, *given)
+        out = io.BytesIO()
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _address("svg+xml", out.getvalue())
+
+
+# ---------------------------------------------------------------------- explanations
+
+
+def is_image(picture: Picture) -> bool:
+    """Whether an input can be looked at: one or three channels over a plane."""
+    return picture.x.ndim == 3 and picture.x.shape[0] in (1, 3)
+
+
+def input_image(picture: Picture) -> str:
+    """The input as it is."""
+    return _png(grey(torch.from_numpy(picture.x)))
+
+
+def relevant_image(picture: Picture) -> str:
+    """The features called relevant, coloured by the way the smallest change inside them goes."""
+    marked = torch.from_numpy(np.broadcast_to(picture.relevant, picture.x.shape).copy())
+    return _png(mark(grey(torch.from_numpy(picture.x)), torch.from_numpy(picture.moves[0]), marked))
+
+
+def changed_image(picture: Picture, which: int) -> str:
+    """The input after the smallest change: only the relevant features move (0), or all others do (1)."""
+    free = torch.from_numpy(np.broadcast_to(picture.relevant, picture.x.shape).copy())
+    move = torch.from_numpy(picture.moves[which])
+    after = torch.from_numpy(picture.x) + move.float()
+    return _png(blend(grey(after), move, ~free if which else free))
+
+
+def _png(pixels: np.ndarray[Any, Any]) -> str:
+    out = io.BytesIO()
+    Image.fromarray((pixels.clip(0, 1) * 255).round().astype(np.uint8)).save(out, "png", optimize=True)
+    return _address("png", out.getvalue())
+
+
+def _address(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,235 @@
+"""One self-contained page of an experiment: verdict, tables, figures, gallery, provenance. It needs no network."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from holdfast.errors import HoldfastError
+from holdfast.experiment.results import Picture, Results
+from holdfast.report import figures
+from holdfast.report.tables import Estimate, Table, every_table, lost_to, number, text
+
+_SECTIONS = (
+    ("robustness", "How fast does it hold?", ("table-1",)),
+    ("removal", "Taking features away", ("table-2",)),
+    ("compared", "Is it significant?", ("verdicts", "tests")),
+    ("pairs", "One explanation, every criterion", ("crossed",)),
+    ("ablation", "What its halves do", ("ablation",)),
+    ("losses", "Why it loses where it loses", ("probes",)),
+    ("curves", "Curves", ("censored",)),
+    ("references", "Does the reference value decide?", ("ranks", "references-insertion", "references-deletion")),
+    ("sanity", "Sanity and sensitivity", ("sanity", "sensitivity")),
+    ("cost", "What it costs", ("runtime",)),
+    ("trust", "How far radii can be trusted", ("diagnostics",)),
+)
+
+
+def write_page(results: Results, out: Path) -> list[Table]:
+    """Write the page, and return the tables it shows."""
+    tables = every_table(results)
+    write(out, _page(results, tables))
+    return tables
+
+
+def write(out: Path, content: str) -> None:
+    """Whole or not at all."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=out.parent, prefix=f".{out.name}.", delete=False, encoding="utf-8"
+        ) as part:
+            part.write(content)
+        os.chmod(part.name, 0o644)
+        os.replace(part.name, out)
+    except OSError as error:
+        raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
+
+
+def _page(results: Results, tables: list[Table]) -> str:
+    folder = files("holdfast.report") / "files"
+    read = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters |= {"cell": text, "sort": _sort_value, "figure": number}
+    environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
+    environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
+    drawn = figures.analyses(results)
+    drawn["censored"] = figures.curves(results)
+    by_key = {table.key: table for table in tables}
+    sections = [
+        {
+            "key": key,
+            "title": title,
+            "tables": [by_key[name] for name in names if name in by_key],
+            "figures": {name: drawn[name] for name in names if name in drawn},
+        }
+        for key, title, names in _SECTIONS
+    ]
+    return environment.from_string(read["page.html"]).render(
+        css=read["page.css"],
+        js=read["page.js"],
+        study=results.study,
+        verdict=verdict(results),
+        facts=_facts(results),
+        findings=findings(results),
+        sections=[section for section in sections if section["tables"] or section["figures"]],
+        gallery=_gallery(results),
+        targeted=_targeted(results),
+        spent=sorted(results.spent().items(), key=lambda item: -item[1][1]),
+        notes=results.notes,
+        results=results,
+    )
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def verdict(results: Results) -> str:
+    """What the experiment shows, in a sentence."""
+    tested = results.compared("table")
+    name, count = results.main, len(results.examples)
+    if tested is None:
+        return f"{name} was measured on {count} examples; there is nothing to compare it with."
+    told = []
+    for criterion in dict.fromkeys(c.criterion for c in tested.comparisons):
+        of = [c for c in tested.comparisons if c.criterion == criterion]
+        by = {kind: [c.other for c in of if c.verdict == kind] for kind in ("win", "draw", "loss", "undefined")}
+        if len(by["win"]) == len(of):
+            told.append(f"beats all {len(of)} others by {criterion}")
+            continue
+        parts = [f"beats {len(by['win'])} of {len(of)}"] if by["win"] else []
+        parts += [f"draws with {_list(by['draw'])}"] if by["draw"] else []
+        parts += [f"loses to {_list(by['loss'])}"] if by["loss"] else []
+        parts += [f"cannot be told from {_list(by['undefined'])}"] if by["undefined"] else []
+        told.append(f"{_list(parts)} by {criterion}")
+    return f"On {count} examples, {name} {'; it '.join(told)} (paired t-tests at 95 %)."
+
+
+def findings(results: Results) -> list[str]:
+    """What the probes say about the criteria that the main method loses by, computed from their areas."""
+    if not results.methods("probe") or not lost_to(results):
+        return []
+    areas = results.areas("table", "probe", measures=("table", "probe"))
+    said = []
+    for measure in results.measures("table"):
+        rivals = [name for name in lost_to(results) if name in areas.get(measure["name"], {})]
+        if measure["kind"] not in ("Insertion", "Deletion") or not rivals:
+            continue
+        sign = 1 if measure["higher"] else -1
+        means = {name: float(value.double().mean()) for name, value in areas[measure["name"]].items()}
+        ours = means[results.main]
+        ahead = [name for name in rivals if sign * means[name] > sign * ours]
+        if not ahead:
+            continue
+        theirs = _list([f"{name} {number(means[name])}" for name in ahead])
+        said.append(f"By {measure['name']} {results.main} has {number(ours)}, {theirs}.")
+        for probe in results.methods("probe"):
+            better = sign * means[probe] > sign * ours
+            compare = "still ahead of" if better else "behind"
+            if probe.startswith(results.main):
+                compare = "better than" if better else "no better than"
+            why = next(m["why"] for m in results.study["methods"] if m["name"] == probe)
+            said.append(f"{probe}: {number(means[probe])}, {compare} {results.main}. ({_capital(why)})")
+        margin = next((m for m in results.measures("probe") if m["kind"] == measure["kind"]), None)
+        if margin is not None:
+            by = {name: float(value.double().mean()) for name, value in areas[margin["name"]].items()}
+            told = _list([f"{name} {number(by[name])}" for name in [results.main, *ahead]])
+            said.append(f"By {margin['name']}: {told}. ({_capital(margin['why'])})")
+    return said
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _list(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    study = results.study
+    judge = next((m["criterion"] for m in results.measures("table") if m["kind"] == "PerturbRest"), "")
+    facts = [
+        ("examples", f"{len(results.examples)} of {study['blocks'][-1][1]}"),
+        ("features", study["features"]),
+        ("methods", str(len(results.methods()))),
+        ("judge", judge.removeprefix("PerturbRest(robustness=").removesuffix(")")),
+        ("made on", "; ".join(results.machines)),
+        ("units", f"{len(results.units):,}" + (f", {results.missing:,} missing" if results.missing else "")),
+        ("model rows", f"{sum(unit.forward for unit in results.units.values()):,}"),
+        ("holdfast", study["version"]),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _sort_value(cell: Any) -> str:
+    """What a table is sorted by: empty cells come last either way."""
+    if isinstance(cell, Estimate):
+        cell = cell.value
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return str(cell)
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+def _gallery(results: Results) -> list[dict[str, Any]]:
+    """Every example of the gallery with all its explanations."""
+    shown = []
+    for example, by_method in sorted(results.pictures().items()):
+        one = next(iter(by_method.values()))
+        if figures.is_image(one):
+            shown.append(
+                {
+                    "name": results.study["examples"][example],
+                    "label": _class(results, one.label),
+                    "image": figures.input_image(one),
+                    "explanations": [_explained(results, name, picture) for name, picture in by_method.items()],
+                }
+            )
+    return shown
+
+
+def _targeted(results: Results) -> list[dict[str, Any]]:
+    """Every example with the classes it was asked not to be."""
+    shown = []
+    for example, pictures in sorted(results.targeted().items()):
+        if figures.is_image(pictures[0]):
+            label = _class(results, pictures[0].label)
+            asked = [_explained(results, f"Why not {_class(results, one.target)}?", one) for one in pictures]
+            shown.append(
+                {
+                    "name": results.study["examples"][example],
+                    "label": label,
+                    "image": figures.input_image(pictures[0]),
+                    "explanations": asked,
+                }
+            )
+    return shown
+
+
+def _explained(results: Results, name: str, picture: Picture) -> dict[str, Any]:
+    turned = [_class(results, one) if one >= 0 else None for one in picture.turned]
+    radii = [None if math.isinf(radius) else number(radius) for radius in picture.radius]
+    return {
+        "name": name,
+        "relevant": figures.relevant_image(picture),
+        "only": figures.changed_image(picture, 0),
+        "held": figures.changed_image(picture, 1),
+        "turned": turned,
+        "radii": radii,
+    }
+
+
+def _class(results: Results, number: int) -> str:
+    name: str = results.study["classes"][number]
+    return name

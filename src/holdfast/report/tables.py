@@ -1,0 +1,441 @@
+"""The tables of a report as plain data, written as HTML, Markdown, CSV or LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from holdfast.analyses import bootstrap
+from holdfast.analyses.significance import Significance
+from holdfast.experiment.results import Results
+from holdfast.report import published
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its 95 % interval; ``best`` of its column, ``draw`` with the best."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    best: bool = False
+
+    def __str__(self) -> str:
+        told = number(self.value)
+        return told if math.isnan(self.low) else f"{told} ({number(self.low)} to {number(self.high)})"
+
+
+Cell = Estimate | float | int | str | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns. ``key`` names it in links and files; ``note`` says how to read it."""
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def markdown(self) -> str:
+        """As a Markdown table under its title."""
+        cells = [self.columns, *([text(cell) for cell in row] for row in self.rows)]
+        widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
+        lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in cells]
+        lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
+        return "\n".join([f"## {self.title}", "", *lines, *(["", self.note] if self.note else [])])
+
+    def latex(self) -> str:
+        """As a booktabs table; the best of a column in bold."""
+        head = " & ".join(_tex(column) for column in self.columns)
+        body = [" & ".join(_tex_cell(cell) for cell in row) + r" \\" for row in self.rows]
+        return "\n".join(
+            [
+                r"\begin{table}",
+                rf"\caption{{{_tex(self.title)}. {_tex(self.note)}}}",
+                rf"\label{{tab:{self.key}}}",
+                rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+                r"\toprule",
+                head + r" \\",
+                r"\midrule",
+                *body,
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\end{table}",
+            ]
+        )
+
+    def csv(self) -> str:
+        """As comma-separated values in full precision; an estimate takes three columns."""
+        wide = [any(isinstance(row[place], Estimate) for row in self.rows) for place in range(len(self.columns))]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        head: list[str] = []
+        for column, estimates in zip(self.columns, wide, strict=True):
+            head += [column, f"{column}, low", f"{column}, high"] if estimates else [column]
+        writer.writerow(head)
+        for row in self.rows:
+            line: list[Any] = []
+            for cell, estimates in zip(row, wide, strict=True):
+                given = (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, "", "")
+                line += given if estimates else given[:1]
+            writer.writerow(["" if value is None else value for value in line])
+        return out.getvalue()
+
+
+def number(value: float) -> str:
+    """Four figures, no more than one would read."""
+    if math.isnan(value):
+        return ""
+    if value == 0 or 0.01 <= abs(value) < 100_000:
+        return f"{value:,.{max(0, min(3, 3 - len(str(int(abs(value))))))}f}"
+    return f"{value:.2g}"
+
+
+def text(cell: Cell) -> str:
+    """A cell as a reader sees it."""
+    if cell is None:
+        return ""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return number(cell) if isinstance(cell, float) else str(cell)
+
+
+_SPECIAL = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}"}
+_SPECIAL |= {sign: "\\" + sign for sign in "&%$#_"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPECIAL |= {"∞": r"$\infty$", "–": "--", "≤": r"$\leq$", "…": r"\dots{}"}
+
+
+def _tex(words: str) -> str:
+    words = words.replace("S̄r", "\0").replace("-Sr", "-\1")
+    escaped = "".join(_SPECIAL.get(letter, letter) for letter in words)
+    return escaped.replace("\0", r"$\overline{S_r}$").replace("\1", "$S_r$")
+
+
+def _tex_cell(cell: Cell) -> str:
+    told = _tex(text(cell))
+    return rf"\textbf{{{told}}}" if isinstance(cell, Estimate) and cell.best else told
+
+
+# ---------------------------------------------------------------------- from results
+
+
+def every_table(results: Results) -> list[Table]:
+    """All tables there is something to put into, in the order of the report."""
+    tested = results.compared("table")
+    made = [
+        _areas(results, "table-1", "Robustness", ("PerturbRest", "PerturbRelevant"), tested),
+        _areas(results, "table-2", "Insertion and Deletion", ("Insertion", "Deletion"), tested),
+        _verdicts(results, tested),
+        _tests(tested),
+        _crossed(results),
+        _ablation(results),
+        _probes(results),
+        _references(results, "Insertion"),
+        _references(results, "Deletion"),
+        _ranks(results),
+        _censored(results),
+        _sanity(results),
+        _sensitivity(results),
+        _runtime(results),
+        _diagnostics(results),
+    ]
+    return [table for table in made if table is not None]
+
+
+def _arrow(measure: dict[str, Any]) -> str:
+    return f"{measure['name']} {'↑' if measure['higher'] else '↓'}"
+
+
+def _estimates(values: dict[str, torch.Tensor], higher: bool) -> dict[str, Estimate]:
+    means = {name: float(value.double().mean()) for name, value in values.items()}
+    best = (max if higher else min)(means.values())
+    return {name: Estimate(means[name], *bootstrap(value), means[name] == best) for name, value in values.items()}
+
+
+def _areas(results: Results, key: str, title: str, kinds: Sequence[str], tested: Significance | None) -> Table | None:
+    measures = [measure for measure in results.measures("table") if measure["kind"] in kinds]
+    areas = results.areas("table")
+    measures = [measure for measure in measures if measure["name"] in areas]
+    if not measures:
+        return None
+    known = results.study["published"]
+    verdicts = {(c.criterion, c.other): c.verdict for c in tested.comparisons} if tested else {}
+    columns: list[str] = ["method"]
+    for measure in measures:
+        columns += [_arrow(measure), *(["paper"] if known else []), f"{results.main} against it"]
+    found = {measure["name"]: _estimates(areas[measure["name"]], measure["higher"]) for measure in measures}
+    rows = []
+    for method in results.methods("table"):
+        row: list[Cell] = [method]
+        for measure in measures:
+            name = measure["name"]
+            row += [found[name].get(method), *([published.area(known, name, method)] if known else [])]
+            row.append(verdicts.get((name, method)))
+        rows.append(tuple(row))
+    span = results.study["sizes"]
+    note = (
+        f"Areas under the curves from {span[0]:.0%} to {span[-1]:.0%} of the features, x in percent; means over "
+        f"{len(results.examples)} examples with 95 % bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are "
+        f"those of a paired t-test at 95 %."
+    )
+    if known:
+        note += " The paper's are of another network, other digits and a looser judge: compare orders, not sizes."
+    return Table(key, title, tuple(columns), tuple(rows), note)
+
+
+def _verdicts(results: Results, tested: Significance | None) -> Table | None:
+    if tested is None:
+        return None
+    known = results.study["published"]
+    others = list(dict.fromkeys(c.other for c in tested.comparisons))
+    told = {(c.criterion, c.other): c for c in tested.comparisons}
+    rows: list[tuple[Cell, ...]] = []
+    for criterion in dict.fromkeys(c.criterion for c in tested.comparisons):
+        found = [told.get((criterion, other)) for other in others]
+        rows.append((criterion, "ours", *(c.verdict if c else None for c in found)))
+        if any(c and c.corrected != c.verdict for c in found):
+            rows.append((criterion, "ours, after Holm", *(c.corrected if c else None for c in found)))
+        if known:
+            rows.append((criterion, "paper", *(published.verdict(known, criterion, other) for other in others)))
+    counts = tested.counts()
+    note = f"{results.main} against each method, paired t-tests at 95 %: {_told(counts)}."
+    note += f" After Holm's correction over all of them: {_told(tested.counts(corrected=True))}."
+    return Table("verdicts", "Win, draw, loss", ("criterion", "whose", *others), tuple(rows), note)
+
+
+def _told(counts: Any) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+
+
+def _tests(tested: Significance | None) -> Table | None:
+    if tested is None:
+        return None
+    rows = tuple(
+        (
+            f"{c.criterion} against {c.other}",
+            Estimate(c.gain, *c.interval),
+            Estimate(c.ratio, *c.ratio_interval),
+            c.p_t,
+            c.holm_t,
+            c.p_wilcoxon,
+            c.cases,
+        )
+        for c in tested.comparisons
+    )
+    columns = ("comparison", "gain", "ratio of means", "p, t-test", "p, Holm", "p, Wilcoxon", "pairs")
+    note = "Gain: by how much the area is better, whichever way is better. Intervals are paired bootstraps at 95 %."
+    return Table("tests", "Every comparison", columns, rows, note)
+
+
+def _crossed(results: Results) -> Table | None:
+    """Rankings made for one side, judged by the criteria of the other."""
+    rows = []
+    measures = results.measures("table")
+    for method in results.methods("table", "ablation"):
+        for side in results.sides(method) if len(results.sides(method)) > 1 else ():
+            row: list[Cell] = [method, "Robustness-S̄r" if side == "rest" else "Robustness-Sr"]
+            for measure in measures:
+                curve = results.curve(method, measure, side)
+                value = None if curve is None else curve.auc()
+                own = measure["side"] == side
+                row.append(None if value is None else Estimate(float(value.double().mean()), *bootstrap(value), own))
+            rows.append(tuple(row))
+    if not rows:
+        return None
+    note = (
+        "Methods that optimise a criterion have two rankings: one for Robustness-S̄r and Insertion, one for "
+        "Robustness-Sr and Deletion (in bold: the pairs of the other tables). A reader has one explanation: these are "
+        "all pairs."
+    )
+    columns = ("method", "optimises", *(_arrow(measure) for measure in measures))
+    return Table("crossed", "Both rankings by every criterion", columns, tuple(rows), note)
+
+
+def _ablation(results: Results) -> Table | None:
+    if not results.methods("ablation"):
+        return None
+    measures = [m for m in results.measures("table") if m["kind"] in ("PerturbRest", "PerturbRelevant")]
+    names = [results.main, *results.methods("ablation")]
+    known = results.study["published"]
+    tested = results.compared("table", "ablation")
+    told = {(c.criterion, c.other): c for c in tested.comparisons} if tested else {}
+    areas = results.areas("table", "ablation")
+    rows = []
+    for name in names:
+        row: list[Cell] = [name]
+        for measure in measures:
+            by = {n: v for n, v in areas.get(measure["name"], {}).items() if n in names}
+            c = told.get((measure["name"], name))
+            row.append(_estimates(by, measure["higher"]).get(name) if by else None)
+            row.append(Estimate(c.ratio, *c.ratio_interval) if c else None)
+            row.append(c.verdict if c else None)
+            row += [published.area(known, measure["name"], name)] if known else []
+        rows.append(tuple(row))
+    columns = ["method"]
+    for measure in measures:
+        columns += [_arrow(measure), f"{results.main} / it", "verdict", *(["paper"] if known else [])]
+    note = (
+        f"{results.main} against its own halves (Greedy tries every feature alone, One-Step Banzhaf values all of them "
+        "once) and, where it was run, against the paper's regression on a cheap attack."
+    )
+    return Table("ablation", "Ablation", tuple(columns), tuple(rows), note)
+
+
+def _probes(results: Results) -> Table | None:
+    """Why a method beats the main one: variants of both, by the criteria that were lost."""
+    probes = results.methods("probe")
+    if not probes:
+        return None
+    measures = [m for m in results.measures("table", "probe") if m["kind"] in ("Insertion", "Deletion")]
+    lost = lost_to(results)
+    names = [results.main, *lost, *probes]
+    higher = {m["name"]: m["higher"] for m in measures}
+    areas = results.areas("table", "probe", measures=("table", "probe"))
+    why = {m["name"]: m["why"] for m in results.study["methods"]}
+    rows = []
+    for name in dict.fromkeys(names):
+        row: list[Cell] = [name]
+        for criterion in higher:
+            by = {n: v for n, v in areas.get(criterion, {}).items() if n in names}
+            row.append(_estimates(by, higher[criterion]).get(name))
+        rows.append((*row, why.get(name, "")))
+    columns = ("method", *(_arrow(m) for m in measures), "what it is there to tell")
+    asked = dict.fromkeys(m["why"] for m in measures if m["why"])
+    note = f"{results.main}, the methods that beat it, and variants that tell why. " + " ".join(
+        f"The columns of margins: {question}" for question in asked
+    )
+    return Table("probes", "Why it loses where it loses", columns, tuple(rows), note)
+
+
+def lost_to(results: Results) -> list[str]:
+    """Methods of the tables that beat the main one by some criterion."""
+    tested = results.compared("table")
+    return list(dict.fromkeys(c.other for c in tested.comparisons if c.verdict == "loss")) if tested else []
+
+
+def _references(results: Results, criterion: str) -> Table | None:
+    found = results.references
+    if found is None:
+        return None
+    known = results.study["published"]
+    which = ("Insertion", "Deletion").index(criterion)
+    rows: list[tuple[Cell, ...]] = []
+    for r, reference in enumerate(found.references):
+        by = {method: found.areas[m, r, which] for m, method in enumerate(found.methods)}
+        ours = _estimates(by, criterion == "Insertion")
+        rows.append((reference, "ours", *(ours[method] for method in found.methods)))
+        if known:
+            theirs = (published.reference(known, criterion, reference, method) for method in found.methods)
+            rows.append((reference, "paper", *theirs))
+    return Table(
+        f"references-{criterion.lower()}",
+        f"{criterion} under other references",
+        ("reference", "whose", *found.methods),
+        tuple(rows),
+        f"{'Higher' if criterion == 'Insertion' else 'Lower'} is better; the best of ours in bold.",
+    )
+
+
+def _ranks(results: Results) -> Table | None:
+    found = results.references
+    if found is None:
+        return None
+    mean = found.ranks().double().mean(1)
+    rows = tuple((method, float(mean[m, 0]), float(mean[m, 1])) for m, method in enumerate(found.methods))
+    return Table("ranks", "Mean rank over references", ("method", "Insertion ↓", "Deletion ↓"), rows, "1 is best.")
+
+
+def _censored(results: Results) -> Table | None:
+    """How many points of each curve are not known, size by size."""
+    sizes = results.study["sizes"]
+    rows = []
+    for measure in results.measures("table"):
+        for method in results.methods():
+            curve = results.curve(method, measure)
+            if curve is not None and bool(curve.censored.any()):
+                counts = curve.censored.sum(0).tolist()
+                rows.append((f"{method}, {measure['name']}", *counts, int(sum(counts))))
+    if not rows:
+        return None
+    columns = ("curve", *(f"{size:.0%}" for size in sizes), "in all")
+    note = (
+        f"Points, of {len(results.examples)} a size, at which no change of the decision was found. They count as the "
+        "largest move that the box allows, in areas and curves."
+    )
+    return Table("censored", "Censored points", columns, tuple(rows), note)
+
+
+def _sanity(results: Results) -> Table | None:
+    found = results.sanity
+    if found is None:
+        return None
+    known = results.study["published"]
+    rows = []
+    for e, name in enumerate(found.explainers):
+        row: list[Cell] = [name]
+        for s in range(len(found.stages)):
+            values = found.correlation[e, s]
+            told = values[~values.isnan()]
+            row.append(Estimate(float(told.mean()), *bootstrap(told)) if len(told) else None)
+            row += [published.sanity(known, name)] if known and s == 0 else []
+        rows.append(tuple(row))
+    columns = ["method", found.stages[0], *(["paper"] if known else []), *found.stages[1:]]
+    note = (
+        "Rank correlation of an explanation with that of the network with layers re-initialised, from the last one "
+        f"back, on {found.correlation.shape[2]} examples. Near 0 is sane."
+    )
+    return Table("sanity", "Sanity", tuple(columns), tuple(rows), note)
+
+
+def _sensitivity(results: Results) -> Table | None:
+    found = results.sensitivity
+    if found is None:
+        return None
+    known = results.study["published"]
+    rows = []
+    for name, values in zip(found.explainers, found.values, strict=True):
+        told = values[~values.isnan()]
+        paper = [published.sensitivity(known, name)] if known else []
+        rows.append((name, Estimate(float(told.mean()), *bootstrap(told)) if len(told) else None, *paper))
+    note = (
+        f"1 less the smallest share of the top {found.top:.0%} that stays when the input moves by at most "
+        f"{found.radius:g}, over {found.samples} neighbours of {found.values.shape[1]} examples: a lower bound."
+    )
+    columns = ("method", "sensitivity", *(["paper"] if known else []))
+    return Table("sensitivity", "Sensitivity", columns, tuple(rows), note)
+
+
+def _runtime(results: Results) -> Table | None:
+    found = results.runtime
+    if found is None:
+        return None
+    rows = tuple(
+        (row["explainer"], row["s a case"], row["rows a case"], row["of them with gradient"]) for row in found.table()
+    )
+    note = (
+        f"One ranking, {len(results.examples)} examples in blocks of up to "
+        f"{max(stop - start for start, stop in results.study['blocks'])}, as the experiment ran: {found.device}."
+    )
+    return Table("runtime", "Cost", ("method", "seconds an example", "model rows", "with gradient"), rows, note)
+
+
+def _diagnostics(results: Results) -> Table | None:
+    found = results.diagnostics
+    if found is None:
+        return None
+    table = found.table()
+    kept = [key for key in table[0] if key not in ("cases", "of ratios")]
+    rows = tuple((f"{row['share held']:.0%}", *(row[key] for key in kept[1:])) for row in table)
+    note = (
+        f"The top features of {results.main} held, {len(found.judged)} examples: how many times larger one search's "
+        "radius is than the judge's, how far seeds differ, and how often more freedom was found harder."
+    )
+    return Table("diagnostics", "How far radii can be trusted", tuple(kept), rows, note)
