@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import holdfast as hf
 from holdfast import analyses
 from holdfast.analyses.agreement import Marks, agreement
-from holdfast.analyses.diagnostics import _violations, diagnostics
+from holdfast.analyses.diagnostics import Diagnostics, diagnostics
 from holdfast.analyses.reference_values import reference_values
 from holdfast.analyses.runtime import runtime
 from holdfast.analyses.sanity import reinitialised, sanity, spearman, trainable_layers
@@ -349,8 +349,9 @@ def test_diagnostics_hold_one_search_against_the_judge() -> None:
     assert result.searched.shape == (2, 4, 4)
     both = torch.isfinite(result.gap())
     assert float(result.gap()[both].min()) > 0.99  # the judge is hardly ever looser
-    assert bool(result.violations[0].isnan())
-    assert bool(((result.violations[1:] >= 0) & (result.violations[1:] <= 1)).all())
+    violations = result.violations()
+    assert bool(violations[0].isnan())
+    assert bool(((violations[1:] >= 0) & (violations[1:] <= 1)).all())
     with pytest.raises(hf.HoldfastError, match="sizes must rise"):
         diagnostics(cases, hf.Grad()(cases), sizes=(0.5, 0.1))
     assert [row["share held"] for row in result.table()] == list(sizes)
@@ -379,7 +380,7 @@ def test_a_judge_that_found_nothing_is_no_ratio() -> None:
 def test_violations_are_counted_where_sizes_really_differ() -> None:
     radius = torch.tensor([[1.0, 0.5, 0.5], [1.0, 2.0, 1.0]])
     moving = torch.tensor([[9, 8, 8], [9, 8, 7]])
-    found = _violations(radius, moving)
+    found = Diagnostics((0.1, 0.2, 0.3), radius, radius[None], radius, moving, "", "").violations()
     assert bool(found[0].isnan())
     assert found[1:].tolist() == [0.5, 1.0]
 

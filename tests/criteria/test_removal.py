@@ -35,7 +35,7 @@ def test_linear_logits_in_closed_form(reference: float) -> None:
     torch.testing.assert_close(inserted.auc(), 25 * steps.sum(1) / 2)
 
 
-@pytest.mark.parametrize("score", ["logit", "probability"])
+@pytest.mark.parametrize("score", ["logit", "probability", "margin"])
 @pytest.mark.parametrize("reference", [0.3, "uniform"])
 def test_the_formula_written_again(score: str, reference: float | str) -> None:
     x = torch.rand(3, 12, generator=torch.Generator().manual_seed(0)).double()
@@ -52,7 +52,10 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
                 point = noise if reference == "uniform" else torch.full((12,), 0.3).double()
                 mixed = x[b] * relevant[b, k] + point * ~relevant[b, k]
                 out = net(mixed[None])[0]
-                values.append(float((out if score == "logit" else out.softmax(0))[cases.label[b]]))
+                label = int(cases.label[b])
+                others = [float(value) for place, value in enumerate(out) if place != label]
+                told = {"logit": float(out[label]), "probability": float(out.softmax(0)[label])}
+                values.append((told | {"margin": float(out[label]) - max(others)})[score])
             assert float(found[b, k]) == pytest.approx(sum(values) / 3)
     opposite = hf.Deletion(reference, score, draws=3, seed=7)(cases, ~relevant)  # type: ignore[arg-type]  # a word from the list above
     torch.testing.assert_close(opposite, found)
@@ -96,7 +99,7 @@ def test_random_words_take_the_place_of_words() -> None:
 
 
 def test_bad_settings_and_scores_are_refused() -> None:
-    with pytest.raises(hf.HoldfastError, match='score must be "logit" or "probability"'):
+    with pytest.raises(hf.HoldfastError, match="score must be one of logit, probability, margin, got 'loss'"):
         hf.Insertion(score="loss")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(hf.HoldfastError, match="draws must be"):
         hf.Deletion(draws=0)

@@ -34,22 +34,14 @@ def test_embedded_network_is_good(digits: hf.data.Digits, digit_model: hf.Classi
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in MNIST's format with a handful of digits, known by their own checksums."""
-    folder = tmp_path / "source"
-    folder.mkdir()
-    generator = torch.Generator().manual_seed(0)
-    sums = {}
-    for prefix in ("train", "t10k"):
-        for kind, values in (
-            ("images-idx3", torch.randint(0, 256, (300, 28, 28), generator=generator)),
-            ("labels-idx1", torch.arange(300) % 10),
-        ):
-            path = folder / f"{prefix}-{kind}-ubyte.gz"
-            write_idx(path, values)
-            sums[path.name.removesuffix(".gz")] = hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
+def small(idx_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a handful of digits, known by their own checksums."""
+    sums = {
+        path.name.removesuffix(".gz"): hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
+        for path in idx_folder.glob("*.gz")
+    }
     monkeypatch.setattr(CHECKSUMS, sums)
-    return folder
+    return idx_folder
 
 
 @pytest.fixture
@@ -135,7 +127,8 @@ def test_idx_round_trip(tmp_path: Path) -> None:
 def test_training_writes_weights_that_load(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "weights.safetensors"
     seen: list[int] = []
-    accuracy = train.train_mnist_cnn(small, out, epochs=1, progress=lambda done, total, share: seen.append(done))
+    training, test = module_function(small, split="train"), module_function(small)
+    accuracy = train.train_cnn(training, test, out, epochs=1, progress=lambda done, total, share: seen.append(done))
     assert 0 <= accuracy <= 1
     assert seen == [1]
     network = mnist_cnn()

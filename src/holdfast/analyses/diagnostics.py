@@ -17,6 +17,9 @@ from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
 from holdfast.robustness import Judge, MinNorm, Robustness
 
+SEARCH = MinNorm(steps=40, restarts=2)
+"""The one search that is compared with a judge, unless another is named."""
+
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics(Result):
@@ -96,7 +99,7 @@ def diagnostics(
     progress: Progress | None = None,
 ) -> Diagnostics:
     """Measure the same subsets by a judge, by one search from several seeds, and by one search each on its own."""
-    judge, search = judge or Judge(), search or MinNorm(steps=40, restarts=2)
+    judge, search = judge or Judge(), search or SEARCH
     if seeds < 2:
         raise HoldfastError(f"a spread needs at least two seeds, got {seeds}.")
     if not sizes or list(sizes) != sorted(set(sizes)):

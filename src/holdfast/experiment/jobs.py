@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from holdfast.analyses import diagnostics, sanity, sensitivity
+from holdfast.analyses.diagnostics import SEARCH
 from holdfast.analyses.sanity import trainable_layers
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
@@ -295,7 +296,10 @@ class Diagnose(_OfRanking):
         return {name: _array(value) for name, value in arrays.items()}, ()
 
     def rows(self, cases: Cases) -> int | None:
-        return _times(self.judge.rows, len(self.sizes) * min(self.examples, len(cases)))
+        # The judge once, then one search from every seed and once more at every size by itself.
+        search = SEARCH.rows
+        each = None if self.judge.rows is None or search is None else self.judge.rows + (self.seeds + 1) * search
+        return _times(each, len(self.sizes) * min(self.examples, len(cases)))
 
 
 # ---------------------------------------------------------------------- performing them

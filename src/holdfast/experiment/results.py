@@ -17,6 +17,7 @@ from holdfast.analyses import Diagnostics, ReferenceValues, Runtime, Sanity, Sen
 from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.experiment.store import Store, Unit
+from holdfast.experiment.study import SIDES
 from holdfast.model import Queries
 
 Found = TypeVar("Found")
@@ -97,7 +98,7 @@ class Results:
     def sides(self, method: str) -> list[str]:
         """What the rankings of a method were made for: "both", or "rest" and "relevant"."""
         found = next(m for m in self.study["methods"] if m["name"] == method)
-        return list(found["explainers"])
+        return [side for side in ("both", *SIDES) if side in found["explainers"]]
 
     def own_side(self, method: str, measure: dict[str, Any]) -> str:
         """Which of a method's rankings a criterion is meant for."""

@@ -45,6 +45,12 @@ class Method:
         if set(self.explainers) not in ({"both"}, set(SIDES)):
             raise HoldfastError(f'{self.name} needs one explainer ("both") or one for each of {", ".join(SIDES)}.')
 
+    @property
+    def first(self) -> tuple[str, Explainer]:
+        """Its one ranking, or that for Robustness-S̄r: what a reader is shown where only one can be."""
+        side = "both" if "both" in self.explainers else "rest"
+        return side, self.explainers[side]
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -211,21 +217,21 @@ class Study:
                 rankings[method.name, side] = rank.key
                 for measure in self._judges(method):
                     yield Task(Trace(name, rank.key, measure.criterion, self.sizes), role | {"criterion": measure.name})
-                if self.gallery and pictured and side != "relevant":  # one picture a method
+                if self.gallery and pictured and side == method.first[0]:
                     yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, pictured), role)
         for check, make in ((self.sanity, self._forget), (self.sensitivity, self._nudge)):
             if check is None or not share(check.examples):
                 continue
             for method in self.methods:
-                for side, explainer in method.explainers.items() if method.name in check.methods else ():
+                if method.name in check.methods:
+                    side, explainer = method.first
                     job = make(name, explainer, share(check.examples))
                     yield Task(job, {**here, "method": method.name, "side": side})
         if self.diagnostics and share(self.diagnostics.examples):
-            for side in self.method(self.main).explainers:
-                if side != "relevant":
-                    judge, seeds, examples = self.diagnostics.judge, self.diagnostics.seeds, self.diagnostics.examples
-                    trust = Diagnose(name, rankings[self.main, side], judge, self.sizes, seeds, share(examples))
-                    yield Task(trust, {**here, "method": self.main, "side": side})
+            side, _ = self.method(self.main).first
+            judge, seeds, examples = self.diagnostics.judge, self.diagnostics.seeds, self.diagnostics.examples
+            trust = Diagnose(name, rankings[self.main, side], judge, self.sizes, seeds, share(examples))
+            yield Task(trust, {**here, "method": self.main, "side": side})
 
     def _judges(self, method: Method) -> list[Measure]:
         """The criteria that a method meets."""
@@ -254,11 +260,10 @@ class Study:
 
     def _pictures(self, name: str, number: int, asked: Cases) -> Iterator[Task]:
         assert self.gallery is not None
-        side, explainer = next(iter(self.method(self.main).explainers.items()))
+        side, explainer = self.method(self.main).first
         rank = Rank(name, explainer)
-        role: dict[str, Any] = {"target": number}
-        yield Task(Inputs(name, len(asked)), role)
-        role |= {"method": self.main, "side": side}
+        yield Task(Inputs(name, len(asked)), {"target": number})
+        role = {"target": number, "method": self.main, "side": side}
         yield Task(rank, role)
         yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, len(asked)), role)
 

@@ -22,7 +22,7 @@ _SECTIONS = (
     ("compared", "Is it significant?", ("verdicts", "tests")),
     ("pairs", "One explanation, every criterion", ("crossed",)),
     ("ablation", "What its halves do", ("ablation",)),
-    ("losses", "Why it loses where it loses", ("probes",)),
+    ("probes", "What decides Insertion and Deletion?", ("probes",)),
     ("curves", "Curves", ("censored",)),
     ("references", "Does the reference value decide?", ("ranks", "references-insertion", "references-deletion")),
     ("sanity", "Sanity and sensitivity", ("sanity", "sensitivity")),

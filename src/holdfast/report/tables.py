@@ -312,7 +312,7 @@ def _probes(results: Results) -> Table | None:
     note = f"{results.main}, the methods that beat it, and variants that tell why. " + " ".join(
         f"The columns of margins: {question}" for question in asked
     )
-    return Table("probes", "Why it loses where it loses", columns, tuple(rows), note)
+    return Table("probes", "Variants that tell what decides", columns, tuple(rows), note)
 
 
 def lost_to(results: Results) -> list[str]:

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import holdfast as hf
+from holdfast.experiment import Local, Measure, Method, Progress, Store, Study, Unit, run
+from holdfast.experiment.engine import Batch, Outcome
+from holdfast.experiment.export import rows
+from holdfast.experiment.fingerprint import of_model
+from holdfast.experiment.results import Results
+from studies import SMALL, Broken, small_study, toy_study
+from toys import small_net
+
+
+def compute(study: Study, path: Path, **more: object) -> tuple[Results, object]:
+    with Store.open(path) as store:
+        summary = run(study, store, **more)  # type: ignore[arg-type]  # passed on as they are
+    return Results(path), summary
+
+
+def test_curves_in_the_store_are_those_of_the_library(tmp_path: Path) -> None:
+    study = toy_study({"Grad": hf.Grad(), "LOO": hf.LeaveOneOut()}, block=3)
+    results, _ = compute(study, tmp_path / "results.db")
+    for method, explainer in (("Grad", hf.Grad()), ("LOO", hf.LeaveOneOut())):
+        for told, measure in zip(results.measures(), study.measures, strict=True):
+            curve = results.curve(method, told)
+            assert curve is not None
+            direct = hf.trace(study.cases, explainer(study.cases), measure.criterion, (0.25, 0.5))
+            torch.testing.assert_close(curve.values, direct.values)
+            torch.testing.assert_close(curve.ceiling, direct.ceiling)
+
+
+def test_nothing_is_computed_twice_and_a_new_method_alone(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    first = toy_study({"Grad": hf.Grad()})
+    compute(first, path)
+    before = first.cases.model.queries
+    _, again = compute(toy_study({"Grad": hf.Grad()}), path)
+    assert (again.made, again.stored) == (0, len(first.plan.jobs))  # type: ignore[attr-defined]
+    assert first.cases.model.queries == before
+    made: list[Unit] = []
+    wider = toy_study({"Grad": hf.Grad(), "Random": hf.Random()})
+    compute(wider, path, notify=lambda progress: made.extend(u for u in progress.latest if u not in made))
+    assert {unit.made_of["explainer"] for unit in made if unit.kind == "ranking"} == {"Random(seed=0)"}
+    assert len(made) == len(wider.plan.jobs) - len(first.plan.jobs)
+
+
+def test_a_key_follows_every_part_of_what_made_it() -> None:
+    base = toy_study({"Grad": hf.Grad()})
+    keys = set(base.plan.jobs)
+    other_net = hf.Classifier(small_net(1), (0, 1)).ask(base.cases.x, base.cases.label)
+    other_box = hf.Classifier(small_net(), (0, 2)).ask(base.cases.x)
+    other_x = hf.Classifier(small_net(), (0, 1)).ask(base.cases.x.flip(1))
+    grouped = hf.Classifier(small_net(), (0, 1)).ask(base.cases.x, features=torch.arange(12).reshape(1, 12) // 2)
+    for cases in (other_net, other_box, other_x, grouped):
+        assert not keys & set(replace(base, cases=cases).plan.jobs)
+    assert keys == set(toy_study({"Grad": hf.Grad()}).plan.jobs), "made anew, the same"
+    seeded = toy_study({"Random": hf.Random(1)}).plan.jobs
+    kept = {key for key, job in seeded.items() if job.kind == "inputs"}
+    assert set(toy_study({"Random": hf.Random(2)}).plan.jobs) & set(seeded) == kept
+    longer = replace(base, sizes=(0.25, 0.75)).plan.jobs
+    assert {base.plan.jobs[key].kind for key in keys & set(longer)} == {"inputs", "ranking"}
+
+
+def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    study = toy_study({"Grad": hf.Grad(), "Broken": Broken()})
+    results, summary = compute(study, tmp_path / "results.db")
+    assert set(summary.failed.values()) == {"this one never works."}  # type: ignore[attr-defined]
+    assert summary.missing == 2 * 3  # type: ignore[attr-defined]  # a ranking and two curves in each block
+    assert results.methods() == ["Grad"]
+    assert results.missing == 6
+    assert results.examples == [0, 1, 2, 3]
+
+
+def test_a_stop_keeps_what_is_in_hand_and_goes_on_later(tmp_path: Path) -> None:
+    study, path = toy_study({"Grad": hf.Grad(), "Random": hf.Random()}), tmp_path / "results.db"
+    seen: list[int] = []
+
+    def notify(progress: Progress) -> None:
+        seen.append(progress.done)
+
+    _, summary = compute(study, path, notify=notify, stop=lambda: bool(seen) and seen[-1] >= 3)
+    assert summary.stopped  # type: ignore[attr-defined]
+    assert 3 <= summary.made < len(study.plan.jobs)  # type: ignore[attr-defined]
+    partial = Results(path)
+    assert partial.missing == summary.missing  # type: ignore[attr-defined]
+    _, rest = compute(study, path)
+    assert rest.made == summary.missing  # type: ignore[attr-defined]
+    undisturbed, _ = compute(study, tmp_path / "whole.db")
+    assert list(rows(Results(path))) == list(rows(undisturbed))
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_in_the_same_values_bit_for_bit(tmp_path: Path, small_results: Path) -> None:
+    command = [str(Path(sys.executable).with_name("holdfast")), "run", str(SMALL), "--out", str(tmp_path), "--json"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    for units in (5, 30):  # killed twice, each time in the middle of something
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as killed:
+            assert killed.stdout is not None
+            for _ in range(units):
+                killed.stdout.readline()
+            killed.send_signal(signal.SIGKILL)
+    path = tmp_path / "results.db"
+    assert Results(path).missing > 0
+    with Store.open(path) as store:
+        there = len(store)
+        summary = run(small_study(), store)
+    assert summary.stored == there >= 30
+    assert list(rows(Results(path))) == list(rows(Results(small_results)))
+
+
+def test_batches_hold_what_fits_and_do_not_depend_on_what_is_there() -> None:
+    study = small_study()
+    batches = study.plan.batches
+    assert sorted(job.key for batch in batches for job in batch) == sorted(study.plan.jobs)
+    assert all(len({job.block for job in batch}) == 1 and len({job.kind for job in batch}) == 1 for batch in batches)
+    room = study.cases.model.chunk(study.cases.x)
+    for batch in batches:
+        company = [job.company(study.plan.blocks[job.block]) for job in batch]
+        assert len(batch) == 1 or sum(one[1] for one in company if one) <= room
+    assert max(map(len, batches)) > 1
+
+
+def test_company_does_not_change_values(tmp_path: Path) -> None:
+    """Curves made alone are those made together, up to float noise: no witness is shared between rankings."""
+    study = toy_study({"Grad": hf.Grad(), "Random": hf.Random(), "Other": hf.Random(1)})
+    alone = replace(study)
+    object.__setattr__(
+        alone.plan, "batches", tuple((job,) for batch in study.plan.batches for job in batch)
+    )  # a frozen plan, cut up for the test
+    together, _ = compute(study, tmp_path / "together.db")
+    apart, _ = compute(alone, tmp_path / "apart.db")
+    for one, other in zip(rows(together), rows(apart), strict=True):
+        assert one[:5] == other[:5]
+        assert one[5] == (None if other[5] is None else pytest.approx(other[5], rel=1e-9))
+
+
+class Unlucky(Local):
+    """An engine that loses its second batch."""
+
+    count = 0
+
+    def finished(self) -> tuple[Batch, Outcome]:
+        batch, outcome = super().finished()
+        self.count += 1
+        return (batch, hf.HoldfastError("lost.")) if self.count == 2 else (batch, outcome)
+
+
+def test_an_engines_failure_is_a_failure_of_its_batch_only(tmp_path: Path) -> None:
+    study = toy_study({"Grad": hf.Grad()})
+    _, summary = compute(study, tmp_path / "results.db", engine=Unlucky())
+    assert set(summary.failed.values()) == {"lost."}  # type: ignore[attr-defined]
+    _, again = compute(study, tmp_path / "results.db")
+    assert again.missing == 0  # type: ignore[attr-defined]
+
+
+def test_studies_that_make_no_sense() -> None:
+    grad = {"Grad": hf.Grad()}
+    with pytest.raises(hf.HoldfastError, match="main must be one of Grad, got 'x'"):
+        replace(toy_study(grad), main="x")
+    with pytest.raises(hf.HoldfastError, match="a method is named twice: Grad"):
+        replace(toy_study(grad), methods=(*toy_study(grad).methods, *toy_study(grad).methods))
+    with pytest.raises(hf.HoldfastError, match="needs one explainer"):
+        Method("half", {"rest": hf.Grad()})
+    with pytest.raises(hf.HoldfastError, match="examples names 1, there are 4"):
+        replace(toy_study(grad), examples=("one",))
+    box = hf.BlackBox(lambda x: x[:, :2])
+    with pytest.raises(hf.HoldfastError, match="give the study a name for its model"):
+        of_model(box)
+    asked = replace(toy_study({"Random": hf.Random()}), cases=box.ask(torch.rand(4, 12)), model="mine, version 3")
+    assert all(job.block.startswith("mine, version 3") for job in asked.plan.jobs.values())
+
+
+def test_costs_are_foreseen_about_right(small_results: Path) -> None:
+    results = Results(small_results)
+    expected = small_study().plan.rows
+    foreseen: dict[str, list[int]] = {}
+    for key, unit in results.units.items():
+        foreseen.setdefault(unit.kind, [0, 0])
+        foreseen[unit.kind][0] += expected[key] or 0
+        foreseen[unit.kind][1] += unit.forward
+    for kind, (before, spent) in foreseen.items():
+        assert 0.3 * spent <= before <= 3 * spent, kind
+
+
+def test_what_is_said_while_computing_is_kept(tmp_path: Path) -> None:
+    study = toy_study({"Grad": hf.Grad()})
+    outside = replace(study, measures=(Measure("far", hf.Insertion(7.0), "rest"),))
+    results, _ = compute(outside, tmp_path / "results.db")
+    assert any("outside the model's bounds" in note for note in results.notes)
+
+
+def _kinds(units: Sequence[Unit]) -> set[str]:
+    return {unit.kind for unit in units}
+
+
+def test_every_analysis_comes_back(small_results: Path) -> None:
+    results = Results(small_results)
+    kinds = {"inputs", "ranking", "curve", "change", "sanity", "sensitivity", "diagnostics"}
+    assert _kinds(list(results.units.values())) == kinds
+    study = small_study()
+    assert results.sanity is not None
+    assert results.sanity.explainers == ("Grad", "Greedy-AS")
+    direct = hf.analyses.sanity(study.cases[:2], {"Grad": hf.Grad()}, cascade=True)
+    torch.testing.assert_close(results.sanity.correlation[:1], direct.correlation)
+    assert results.sensitivity is not None
+    near = hf.analyses.sensitivity(study.cases, {"Grad": hf.Grad()}, samples=2)
+    torch.testing.assert_close(results.sensitivity.values[:1], near.values)
+    assert results.references is not None
+    assert results.references.references == ("uniform", "0", "1")
+    again = hf.analyses.reference_values(study.cases, {"Grad": hf.Grad()(study.cases)}, [0.0], sizes=study.sizes)
+    torch.testing.assert_close(results.references.areas[:1, 1:2], again.areas)
+    assert results.diagnostics is not None
+    assert results.diagnostics.judged.shape == (2, 2)
+    assert results.runtime is not None
+    assert set(results.runtime.seconds) == {method.name for method in study.methods}
+    assert [picture.target for pictures in results.targeted().values() for picture in pictures] != [-1, -1]
+    shown = results.pictures()
+    assert sorted(shown) == [0, 1]
+    picture = shown[1]["Grad"]
+    assert picture.x.shape == (1, 28, 28)
+    witness = torch.from_numpy(picture.x + picture.moves[0]).float()
+    assert int(study.cases.model(witness[None]).argmax()) in (picture.turned[0], picture.label)
+    outside = ~torch.from_numpy(picture.relevant).expand(1, 28, 28)
+    assert float(torch.from_numpy(picture.moves[0])[outside].abs().max()) == 0

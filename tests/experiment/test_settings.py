@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from holdfast.experiment.settings import load, named, study
+from studies import SMALL
+
+BAD = {
+    # key, what stands there, what is said
+    'name = "mnist"': ('name = "mist"', "data.name should be 'mnist' or 'fashion-mnist', got 'mist'"),
+    "count = 3": ("count = 0", "data.count should be greater than or equal to 1, got 0"),
+    "first = 10": ("frist = 10", "data.frist is not a setting: use one of name, root, first, count"),
+    'use = "grad"': ('use = "gard"', "explainers.Grad.use should be one of greedy-as, .*, got 'gard'"),
+    'use = "random"': ('use = "random"\nsead = 1', "explainers.Random.sead is not a setting of random: use seed"),
+    "step = 0.2": ("step = -0.2", "explainers.Greedy-AS: step must be a share over 0"),
+    'group = "ablation"\nsamples = 2': (
+        'group = "ablation"\nsamples = 2.5',
+        "explainers.One-Step Banzhaf.samples should be a valid integer, got 2.5",
+    ),
+    'group = "ablation"': (
+        'group = "other"',
+        "explainers.One-Step Banzhaf.group should be 'table', 'ablation' or 'probe'",
+    ),
+    'score = "margin"': (
+        'score = "gap"',
+        "criteria.Insertion, margin.score should be 'logit', 'probability' or 'margin'",
+    ),
+    'use = "rest"\nrobustness = { use = "minnorm", steps = 12 }': (
+        'use = "rest"\nrobustness = { use = "minorm" }',
+        "criteria.Robustness-S̄r.robustness.use should be one of judge, .*, got 'minorm'",
+    ),
+    'use = "relevant"\nrobustness = { use = "minnorm", steps = 12 }': (
+        'use = "relevant"\nrobustness = "minnorm"',
+        "criteria.Robustness-Sr.robustness should be a table such as { use = \"…\" }, got 'minnorm'",
+    ),
+    'main = "Greedy-AS"': ('main = "Greedy"', "main should be one of Grad, Random, .*, got 'Greedy'"),
+    'methods = ["Grad", "Random"]': (
+        'methods = ["Grat"]',
+        "analyses.sensitivity.methods should be of Grad, .*, got 'Grat'",
+    ),
+    "seeds = 2": ("seeds = 1", "analyses.diagnostics.seeds should be greater than or equal to 2, got 1"),
+    'criteria = ["Insertion", "Insertion, margin"]': (
+        'criteria = ["In"]',
+        "digits.criteria should be of Robust.*, got 'In'",
+    ),
+    "references = { first = 200, count = 5 }": ("references = 3", r"references should be \{ first = N, count = N \}"),
+    'title = "A small experiment"': ("title = ", "is not TOML"),
+    "[analyses.references]": (
+        "[analyses.refrences]",
+        "analyses.refrences is not a setting: use one of references, sanity",
+    ),
+    "sizes = [0.1, 0.3]": ("sizes = [0.1, 30]", "sizes.1 should be less than or equal to 1, got 30"),
+    "[features]": ("[feature]", "feature is not a setting: use one of title, main, data"),
+}
+
+
+@pytest.mark.parametrize("key", BAD)
+def test_a_bad_key_is_named_with_what_may_stand_there(key: str, tmp_path: Path) -> None:
+    there, said = BAD[key]
+    text = SMALL.read_text(encoding="utf-8")
+    assert text.count(key) == 1
+    path = tmp_path / "bad.toml"
+    path.write_text(text.replace(key, there), encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match=said):
+        load(str(path))
+
+
+def test_experiments_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(
+        hf.HoldfastError, match="there is no experiment 'papper': use one of paper-fashion, paper-mnist, "
+    ):
+        load("papper")
+    with pytest.raises(hf.HoldfastError, match="cannot read the experiment"):
+        load(str(tmp_path / "none.toml"))
+
+
+def test_the_named_ones_are_the_papers() -> None:
+    assert set(named()) == {"paper-mnist", "paper-mnist-quick", "paper-fashion"}
+    full = load("paper-mnist")
+    table = [name for name, piece in full.explainers.items() if piece.group == "table"]
+    assert table == ["Grad", "IG", "EG", "SHAP", "LOO", "BBMP", "CFX", "Random", "Greedy-AS"]
+    made = study(full, "paper-mnist", Path("nowhere"), limit=1)
+    assert made.sizes == tuple(percent / 100 for percent in range(5, 50, 5))
+    by_name = {method.name: method for method in made.methods}
+    assert by_name["SHAP"].explainers["both"] == hf.Shap.paper()
+    assert by_name["Greedy-AS"].explainers["rest"] == hf.GreedyAS()
+    fitted = by_name["Greedy-AS, paper's regression"].explainers["rest"]
+    assert isinstance(fitted, hf.GreedyAS)
+    assert (fitted.estimator, fitted.samples, fitted.step) == (
+        hf.GreedyAS.paper().estimator,
+        hf.GreedyAS.paper().samples,
+        hf.GreedyAS.paper().step,
+    )
+    assert made.measures[0].criterion == hf.PerturbRest(hf.Judge())
+
+
+def test_more_examples_than_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "far.toml"
+    path.write_text(SMALL.read_text(encoding="utf-8").replace("first = 10", "first = 999"), encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match="ask for more than the 1000 examples there are"):
+        study(load(str(path)), "far", tmp_path)
+
+
+def test_fashion_needs_its_files_and_trains_its_network(tmp_path: Path, idx_folder: Path) -> None:
+    settings = load("paper-fashion")
+    with pytest.raises(hf.HoldfastError, match="Fashion-MNIST is not embedded: name the folder .* --data FOLDER"):
+        study(settings, "paper-fashion", tmp_path)
+    short = settings.model_copy(update={"model": settings.model.model_copy(update={"epochs": 1})})
+    seen: list[int] = []
+
+    def count(done: int, total: int) -> None:
+        seen.append(done)
+
+    made = study(short, "paper-fashion", tmp_path, data=str(idx_folder), limit=2, progress=count)
+    assert made.classes[9] == "ankle boot"
+    assert seen == [1]
+    again = study(short, "paper-fashion", tmp_path, data=str(idx_folder), limit=2, progress=count)
+    assert seen == [1], "the trained network is kept"
+    assert set(again.plan.jobs) == set(made.plan.jobs)

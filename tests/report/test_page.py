@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import holdfast as hf
+from holdfast.experiment import Measure, Store, Study, Unit, run
+from holdfast.experiment.results import Results
+from holdfast.report import every_table, write_page
+from holdfast.report.page import findings, verdict
+from holdfast.report.tables import Estimate, Table, number
+from studies import toy_study
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="session")
+def page(small_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_page(Results(small_results), path)
+    return path
+
+
+# ---------------------------------------------------------------------- as text
+
+
+def test_the_page_stands_alone(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["'](?!data:|#)""", text), "nothing is fetched"
+    assert "http://" not in re.sub(r"data:[^\"]*", "", text).replace("http://www.w3.org", "")
+    assert text.count("<table") >= 10
+    for words in ("Win, draw, loss", "Gallery", "Why not another class?", "Provenance", "Sanity", "Censored points"):
+        assert words in text, words
+
+
+def test_words_from_data_are_escaped(tmp_path: Path) -> None:
+    study = toy_study({"<script>alert(1)</script>": hf.Grad(), "b&b": hf.LeaveOneOut()})
+    text = _written(study, tmp_path)
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_a_partial_study_is_told(tmp_path: Path) -> None:
+    study, path = toy_study({"Grad": hf.Grad(), "LOO": hf.LeaveOneOut()}, cases=6), tmp_path / "results.db"
+    seen: list[int] = []
+    with Store.open(path) as store:
+        run(study, store, notify=lambda progress: seen.append(progress.done), stop=lambda: bool(seen) and seen[-1] > 7)
+    results = Results(path)
+    assert 0 < len(results.examples) < 6
+    write_page(results, tmp_path / "report.html")
+    assert f"{results.missing} units of this experiment are missing" in (tmp_path / "report.html").read_text()
+    with Store.open(tmp_path / "none.db") as store:
+        store.note_study(study.plan.content)
+    with pytest.raises(hf.HoldfastError, match="holds no curve yet"):
+        write_page(Results(tmp_path / "none.db"), tmp_path / "none.html")
+    with Store.open(tmp_path / "empty.db") as store, pytest.raises(hf.HoldfastError, match="no run has begun in it"):
+        store.study()
+
+
+def test_inputs_that_are_no_pictures_have_no_gallery(tmp_path: Path) -> None:
+    assert 'id="gallery"' not in _written(toy_study({"Grad": hf.Grad(), "LOO": hf.LeaveOneOut()}), tmp_path)
+
+
+def test_one_method_alone_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    assert "there is nothing to compare it with" in _written(toy_study({"Grad": hf.Grad()}), tmp_path)
+
+
+def _written(study: Study, folder: Path) -> str:
+    with Store.open(folder / "results.db") as store:
+        run(study, store)
+    write_page(Results(folder / "results.db"), folder / "report.html")
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def test_tables_hold_the_areas_of_the_curves(small_results: Path) -> None:
+    results = Results(small_results)
+    tables = {table.key: table for table in every_table(results)}
+    area = results.areas("table")["Robustness-S̄r"]["Grad"]
+    row = next(row for row in tables["table-1"].rows if row[0] == "Grad")
+    assert isinstance(row[1], Estimate)
+    assert row[1].value == pytest.approx(float(area.double().mean()))
+    assert row[1].low <= row[1].value <= row[1].high
+    assert row[2] == 88.0, "the paper's"
+    best = [row[0] for row in tables["table-1"].rows if isinstance(row[1], Estimate) and row[1].best]
+    means = {name: float(value.mean()) for name, value in results.areas("table")["Robustness-S̄r"].items()}
+    assert best == [max(means, key=lambda name: means[name])]
+    crossed = {(row[0], row[1]): row for row in tables["crossed"].rows}
+    own = crossed["Greedy-AS", "Robustness-S̄r"][2]
+    table1 = next(row for row in tables["table-1"].rows if row[0] == "Greedy-AS")[1]
+    assert isinstance(own, Estimate)
+    assert isinstance(table1, Estimate)
+    assert own.value == table1.value
+
+
+def test_a_table_as_csv_latex_and_markdown() -> None:
+    rows = (("a & b", Estimate(1.5, 1.0, 2.0, best=True), None), ("S̄r_2", Estimate(2.5), 1234))
+    table = Table("key", "50 % of Robustness-S̄r", ("method", "area", "count"), rows, "a note")
+    lines = list(csv.reader(io.StringIO(table.csv())))
+    assert lines[0] == ["method", "area", "area, low", "area, high", "count"]
+    assert lines[1] == ["a & b", "1.5", "1.0", "2.0", ""]
+    latex = table.latex()
+    assert r"a \& b & \textbf{1.50 (1.00 to 2.00)} &  \\" in latex
+    assert r"50 \% of Robustness-$\overline{S_r}$" in latex
+    assert r"\begin{tabular}{lrr}" in latex
+    assert "| a & b  | 1.50 (1.00 to 2.00) |       |" in table.markdown()
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0.0, "0.00"),
+        (0.123456, "0.12"),
+        (9.876, "9.88"),
+        (98.76, "98.8"),
+        (987.6, "988"),
+        (1234.5, "1,234"),
+        (1e-7, "1e-07"),
+    ],
+)
+def test_numbers_have_as_many_figures_as_one_reads(value: float, told: str) -> None:
+    assert number(value) == told
+
+
+def test_the_verdict_names_wins_draws_and_losses(tmp_path: Path) -> None:
+    """On made-up curves whose order is known."""
+    path = tmp_path / "results.db"
+    study = toy_study({"ours": hf.Grad(), "worse": hf.Random(1), "same": hf.Random(2), "better": hf.Random(3)}, cases=4)
+    shift = {repr(hf.Grad()): 0.0, repr(hf.Random(1)): -1.0, repr(hf.Random(2)): 0.0, repr(hf.Random(3)): 1.0}
+    with Store.open(path) as store:
+        run(study, store)
+    _replace_curves(path, shift)
+    told = verdict(Results(path))
+    assert told.startswith("On 4 examples, ours beats 1 of 3, draws with same and loses to better by rest; it ")
+    assert findings(Results(path)) == [], "no probes, nothing to find"
+
+
+def _replace_curves(path: Path, shift: dict[str, float]) -> None:
+    """Put known values into the curves of a store, by the explainer that ranked."""
+    store = Store.read(path)
+    by_key = {unit.key: unit for unit in store.units()}
+    study = store.study()
+    store.close()
+    path.unlink()
+    generator = np.random.default_rng(0)
+    noise = generator.random((2, 2)) * 1e-3
+    with Store.open(path) as fresh:
+        for unit in by_key.values():
+            arrays = dict(unit.arrays)
+            if unit.kind == "curve":
+                name = by_key[unit.made_of["ranking"]].made_of["explainer"]
+                arrays = {
+                    "values": 5 + shift[name] + noise * generator.random((2, 2)) * (shift[name] != 0),
+                    "ceiling": arrays["ceiling"],
+                }
+            fresh.put(Unit(unit.kind, unit.made_of, arrays))
+        fresh.note_study(study)
+
+
+@pytest.mark.slow
+def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) -> None:
+    """1,000 cases in blocks of two, of two methods, each by nine criteria."""
+    model = hf.Classifier(torch.nn.Linear(784, 10).eval(), (0, 1))
+    x = torch.rand(1000, 784, generator=torch.Generator().manual_seed(0))
+    base = toy_study({"Grad": hf.Grad(), "Random": hf.Random()}, block=2)
+    measures = tuple(Measure(f"removed {n}", hf.Insertion(n / 10), "rest") for n in range(9))
+    study = Study("large", model.ask(x), base.methods, measures, "Grad", block=2)
+    assert len(study.plan.jobs) >= 10_000
+    path = tmp_path / "results.db"
+    with Store.open(path) as store:
+        store._connection.execute("PRAGMA synchronous=OFF")  # the test need not survive a power cut
+        assert run(study, store).missing == 0
+    assert path.stat().st_size < 50 * 2**20
+    started = time.perf_counter()
+    write_page(Results(path), tmp_path / "report.html")
+    assert time.perf_counter() - started < 10
+
+
+# ---------------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+    if CHROMIUM is None:
+        pytest.skip("the page's tests need a browser: install Debian's chromium")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        yield found
+        found.close()
+
+
+def _opened(browser: Any, page: Path, **settings: Any) -> tuple[Any, list[str]]:
+    tab = browser.new_page(**settings)
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.on(
+        "request", lambda request: said.append(request.url) if not request.url.startswith(("file:", "data:")) else None
+    )
+    tab.goto(page.as_uri())
+    return tab, said
+
+
+@pytest.mark.slow
+def test_the_page_opens_without_a_word_and_every_picture_loads(browser: Any, page: Path) -> None:
+    tab, said = _opened(browser, page)
+    broken = tab.evaluate("[...document.images].filter((i) => !i.complete || i.naturalWidth === 0).map((i) => i.alt)")
+    assert broken == []
+    assert tab.evaluate("document.images.length") > 30
+    assert said == []
+
+
+@pytest.mark.slow
+def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, page: Path) -> None:
+    tab, said = _opened(browser, page)
+
+    def column() -> list[str]:
+        cells: list[str] = tab.eval_on_selector_all(
+            "#table-1 tbody tr td:nth-child(2)", "(all) => all.map((c) => c.dataset.sort)"
+        )
+        return cells
+
+    head = tab.locator("#table-1 thead th:nth-child(2)")
+    head.get_by_role("button").click()
+    rising = [float(value) for value in column()]
+    assert rising == sorted(rising)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").click()
+    assert [float(value) for value in column()] == rising[::-1]
+    tab.locator("#table-1 thead th:nth-child(4)").get_by_role("button").click()
+    words = tab.eval_on_selector_all("#table-1 tbody tr td:nth-child(4)", "(all) => all.map((c) => c.dataset.sort)")
+    assert words[-1] == "", "empty cells come last"
+    assert said == []
+
+
+@pytest.mark.slow
+def test_the_page_fits_a_phone_and_both_colour_schemes(browser: Any, page: Path) -> None:
+    backgrounds = set()
+    for scheme in ("light", "dark"):
+        tab, said = _opened(browser, page, viewport={"width": 360, "height": 700}, color_scheme=scheme)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 360, "nothing runs off the side"
+        backgrounds.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert said == []
+    assert len(backgrounds) == 2
+
+
+@pytest.mark.slow
+def test_on_paper_everything_is_open(browser: Any, page: Path) -> None:
+    tab, _ = _opened(browser, page)
+    assert not tab.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")
+    tab.pdf()
+    assert tab.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")

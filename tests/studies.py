@@ -1,0 +1,56 @@
+"""Small experiments the tests share."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import holdfast as hf
+from holdfast.cases import Cases
+from holdfast.chunks import Progress
+from holdfast.experiment import Measure, Method, Study
+from holdfast.experiment.settings import load, study
+from holdfast.ranking import Ranking
+from toys import small_net
+
+SMALL = Path(__file__).with_name("small.toml")
+
+
+def small_study(limit: int | None = None) -> Study:
+    """All kinds of work on three digits."""
+    return study(load(str(SMALL)), "small", Path("nowhere"), limit=limit)
+
+
+def toy_study(explainers: dict[str, hf.Explainer], block: int = 2, cases: int = 4) -> Study:
+    """A few numbers, a small network and two criteria."""
+    model = hf.Classifier(small_net(), (0, 1))
+    x = torch.rand(cases, 12, generator=torch.Generator().manual_seed(0)).double()
+    methods = tuple(Method(name, {"both": made}) for name, made in explainers.items())
+    rest = Measure("rest", hf.PerturbRest(hf.MinNorm(steps=10)), "rest")
+    measures = (rest, Measure("insertion", hf.Insertion(0.5), "rest"))
+    return Study("toy", model.ask(x), methods, measures, main=methods[0].name, sizes=(0.25, 0.5), block=block)
+
+
+@dataclass(frozen=True)
+class Broken(hf.Explainer):
+    """Cannot explain anything."""
+
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        raise hf.HoldfastError("this one never works.")
+
+
+@dataclass(frozen=True)
+class Dies(hf.Explainer):
+    """Kills its own process the first time, as a machine that is switched off would."""
+
+    marker: str
+
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        if not os.path.exists(self.marker):
+            Path(self.marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return hf.Grad()(cases)
