@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def small_study(limit: int | None = None) -> Study:
     return study(load(str(SMALL)), "small", Path("nowhere"), limit=limit)
 
 
-def toy_study(explainers: dict[str, hf.Explainer], block: int = 2, cases: int = 4) -> Study:
+def toy_study(explainers: Mapping[str, hf.Explainer], block: int = 2, cases: int = 4) -> Study:
     """A few numbers, a small network and two criteria."""
     model = hf.Classifier(small_net(), (0, 1))
     x = torch.rand(cases, 12, generator=torch.Generator().manual_seed(0)).double()

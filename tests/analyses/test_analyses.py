@@ -362,7 +362,7 @@ def test_diagnostics_hold_one_search_against_the_judge() -> None:
 
 def test_diagnostics_of_nothing_found_are_none_and_not_zero() -> None:
     inf = torch.full((2, 3), math.inf)
-    result = analyses.Diagnostics((0.1, 0.2, 0.3), inf, inf.expand(2, 2, 3), inf[0] * 0, "judge", "search")
+    result = analyses.Diagnostics((0.1, 0.2, 0.3), inf, inf.expand(2, 2, 3), inf, torch.ones(2, 3), "judge", "search")
     row = result.table()[0]
     assert row["censored by the judge"] == 1
     assert row["one search / judge, mean"] is None
@@ -372,7 +372,7 @@ def test_diagnostics_of_nothing_found_are_none_and_not_zero() -> None:
 
 def test_a_judge_that_found_nothing_is_no_ratio() -> None:
     judged, searched = torch.tensor([[math.inf], [2.0]]), torch.tensor([[[1.0], [3.0]]] * 2)
-    result = analyses.Diagnostics((0.1,), judged, searched, torch.tensor([math.nan]), "judge", "search")
+    result = analyses.Diagnostics((0.1,), judged, searched, judged, torch.ones(2, 1), "judge", "search")
     assert result.table()[0]["one search / judge, mean"] == 1.5
     assert result.table()[0]["of ratios"] == 2
 

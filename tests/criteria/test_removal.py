@@ -49,7 +49,7 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
             for draw in range(3):
                 seed = 7 * 1_000_003 + draw + 500_009
                 noise = torch.rand(1, 12, generator=torch.Generator().manual_seed(seed)).double()[0]
-                point = noise if reference == "uniform" else torch.full((12,), 0.3).double()
+                point = noise if reference == "uniform" else torch.full((12,), 0.3, dtype=torch.double)
                 mixed = x[b] * relevant[b, k] + point * ~relevant[b, k]
                 out = net(mixed[None])[0]
                 label = int(cases.label[b])

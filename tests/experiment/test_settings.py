@@ -106,9 +106,13 @@ def test_more_examples_than_there_are(tmp_path: Path) -> None:
 
 def test_fashion_needs_its_files_and_trains_its_network(tmp_path: Path, idx_folder: Path) -> None:
     settings = load("paper-fashion")
-    with pytest.raises(hf.HoldfastError, match="Fashion-MNIST is not embedded: name the folder .* --data FOLDER"):
+    with pytest.raises(hf.HoldfastError, match=r"Fashion-MNIST is not embedded: name the folder .* --data FOLDER"):
         study(settings, "paper-fashion", tmp_path)
-    short = settings.model_copy(update={"model": settings.model.model_copy(update={"epochs": 1})})
+    with pytest.raises(hf.HoldfastError, match="references asks for more than the 300 examples there are"):
+        study(settings, "paper-fashion", tmp_path, data=str(idx_folder))
+    kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
+    network = settings.model.model_copy(update={"epochs": 1})
+    short = settings.model_copy(update={"model": network, "explainers": kept})
     seen: list[int] = []
 
     def count(done: int, total: int) -> None:

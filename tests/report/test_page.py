@@ -21,6 +21,7 @@ from holdfast.report.page import findings, verdict
 from holdfast.report.tables import Estimate, Table, number
 from studies import toy_study
 
+SORTED_BY = "(all) => all.map((cell) => cell.dataset.sort)"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -161,10 +162,8 @@ def _replace_curves(path: Path, shift: dict[str, float]) -> None:
             arrays = dict(unit.arrays)
             if unit.kind == "curve":
                 name = by_key[unit.made_of["ranking"]].made_of["explainer"]
-                arrays = {
-                    "values": 5 + shift[name] + noise * generator.random((2, 2)) * (shift[name] != 0),
-                    "ceiling": arrays["ceiling"],
-                }
+                values = 5 + shift[name] + noise * generator.random((2, 2)) * (shift[name] != 0)
+                arrays = {"values": values, "ceiling": arrays["ceiling"]}
             fresh.put(Unit(unit.kind, unit.made_of, arrays))
         fresh.note_study(study)
 
@@ -209,9 +208,7 @@ def _opened(browser: Any, page: Path, **settings: Any) -> tuple[Any, list[str]]:
     said: list[str] = []
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on(
-        "request", lambda request: said.append(request.url) if not request.url.startswith(("file:", "data:")) else None
-    )
+    tab.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else said.append(asked.url))
     tab.goto(page.as_uri())
     return tab, said
 
@@ -230,9 +227,7 @@ def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, p
     tab, said = _opened(browser, page)
 
     def column() -> list[str]:
-        cells: list[str] = tab.eval_on_selector_all(
-            "#table-1 tbody tr td:nth-child(2)", "(all) => all.map((c) => c.dataset.sort)"
-        )
+        cells: list[str] = tab.eval_on_selector_all("#table-1 tbody tr td:nth-child(2)", SORTED_BY)
         return cells
 
     head = tab.locator("#table-1 thead th:nth-child(2)")
@@ -243,7 +238,7 @@ def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, p
     head.get_by_role("button").click()
     assert [float(value) for value in column()] == rising[::-1]
     tab.locator("#table-1 thead th:nth-child(4)").get_by_role("button").click()
-    words = tab.eval_on_selector_all("#table-1 tbody tr td:nth-child(4)", "(all) => all.map((c) => c.dataset.sort)")
+    words = tab.eval_on_selector_all("#table-1 tbody tr td:nth-child(4)", SORTED_BY)
     assert words[-1] == "", "empty cells come last"
     assert said == []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 
 Row = dict[str, Any]
 _BLOCK = 1000  # bootstrap samples drawn at once
+_KEPT = 2**21  # numbers of a draw that are kept for the next interval over as many values
 
 
 class Result(ABC):
@@ -40,15 +43,32 @@ def bootstrap(
     """
     if len(values) < 2:
         return math.nan, math.nan
-    generator = torch.Generator().manual_seed(seed % 2**63)
-    means = []
-    for start in range(0, resamples, _BLOCK):
-        drawn = torch.randint(len(values), (min(_BLOCK, resamples - start), len(values)), generator=generator)
-        mean = values.double().cpu()[drawn].mean(1)
-        means.append(mean if over is None else mean / over.double().cpu()[drawn].mean(1))
+    top, bottom = values.double().cpu(), None if over is None else over.double().cpu()
+    found = [
+        weights @ top if bottom is None else (weights @ top) / (weights @ bottom)
+        for weights in _resampled(len(values), resamples, seed % 2**63)
+    ]
     ends = torch.tensor([level / 2, 1 - level / 2], dtype=torch.double)
-    low, high = torch.quantile(torch.cat(means), ends).tolist()
+    low, high = torch.quantile(torch.cat(found), ends).tolist()
     return low, high
+
+
+def _resampled(count: int, resamples: int, seed: int) -> Iterable[Tensor]:
+    """The share of each of ``count`` values in every resample, ``[resamples, count]``, a block of them at a time."""
+    return _kept(count, resamples, seed) if count * resamples <= _KEPT else _drawn(count, resamples, seed)
+
+
+@lru_cache(maxsize=4)
+def _kept(count: int, resamples: int, seed: int) -> tuple[Tensor, ...]:
+    return tuple(_drawn(count, resamples, seed))
+
+
+def _drawn(count: int, resamples: int, seed: int) -> Iterator[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    for start in range(0, resamples, _BLOCK):
+        drawn = torch.randint(count, (min(_BLOCK, resamples - start), count), generator=generator)
+        times = torch.zeros(drawn.shape, dtype=torch.double)
+        yield times.scatter_add_(1, drawn, torch.full_like(times, 1 / count))
 
 
 def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:

@@ -65,8 +65,9 @@ def mnist(
 
     ``download=True`` fetches what ``root`` lacks from ``mirror`` and keeps it only if its checksum is right.
     """
+    _check_split(split)
     if root is None:
-        if split != "test":
+        if split == "train":
             raise HoldfastError("only test digits are embedded: name a root folder for the training split.")
         folder = files("holdfast.data") / "files"
         with as_file(folder / "mnist-1000-images.gz") as images, as_file(folder / "mnist-1000-labels.gz") as labels:
@@ -111,9 +112,13 @@ def _digits(images: bytes, labels: bytes, name: str) -> Digits:
     return Digits(x.float().div_(255).unsqueeze(1), y.long())
 
 
-def _split(root: Path, split: str, download: bool, mirror: str, checksum: dict[str, str]) -> Digits:
+def _check_split(split: str) -> None:
     if split not in _PREFIX:
         raise HoldfastError(f'split must be "train" or "test", got {split!r}.')
+
+
+def _split(root: Path, split: str, download: bool, mirror: str, checksum: dict[str, str]) -> Digits:
+    _check_split(split)
     names = [f"{_PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
     images, labels = (_find(root, name, download, mirror, checksum[name]) for name in names)
     return _digits(images, labels, str(root))

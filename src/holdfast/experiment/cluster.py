@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ class Cluster(Engine):
 
     def _begin(self, address: str | None, slots: int | None) -> None:
         try:
+            _knock(address)
             self._ray.init(
                 address=address or "local",
                 num_cpus=None if address else slots,
@@ -49,7 +51,7 @@ class Cluster(Engine):
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise HoldfastError(f"cannot reach the Ray cluster {address}: {str(error).splitlines()[0]}") from error
 
     def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
@@ -81,6 +83,13 @@ class Cluster(Engine):
     def close(self) -> None:
         if self._own:
             self._ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """See that somebody answers at host:port: Ray itself would wait for ever."""
+    host, _, port = (address or "").rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _perform(batch: Batch, given: Sequence[Sequence[Unit]], model: Any, tensors: Any, count: int, kind: str) -> Outcome:

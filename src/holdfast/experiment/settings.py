@@ -260,9 +260,10 @@ def study(
             f"data.first = {settings.data.first} and data.count = {settings.data.count} ask for more than the "
             f"{len(examples)} examples there are."
         )
+    maker = _Maker(settings, examples)
+    methods, measures = maker.methods(), maker.measures()  # complaints come before a network is trained
     model = _model(settings, folder, device, progress)
     x = examples.x[wanted.start : wanted.stop].to(device)
-    maker = _Maker(settings, examples)
     shape = tuple(x.shape[1:])
     laid = {
         "pixels": lambda: Features.pixels(shape),
@@ -275,8 +276,8 @@ def study(
         name=name,
         title=settings.title,
         cases=model.ask(x, features=laid),
-        methods=maker.methods(),
-        measures=maker.measures(),
+        methods=methods,
+        measures=measures,
         main=settings.main,
         sizes=tuple(settings.sizes),
         block=settings.block,
@@ -457,7 +458,10 @@ class _Maker:
             raise HoldfastError(f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}.")
         if self.examples is None:
             return Given(torch.zeros(1, 1))
-        return Given.inputs(self.examples.x[value["first"] : value["first"] + value["count"]])
+        chosen = self.examples.x[value["first"] : value["first"] + value["count"]]
+        if len(chosen) < value["count"]:
+            raise HoldfastError(f"{place} asks for more than the {len(self.examples)} examples there are.")
+        return Given.inputs(chosen)
 
 
 def _piece(value: Any, place: str) -> Piece:

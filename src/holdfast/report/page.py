@@ -14,7 +14,7 @@ import jinja2
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import figures
-from holdfast.report.tables import Estimate, Table, every_table, lost_to, number, text
+from holdfast.report.tables import Estimate, Table, every_table, number, text
 
 _SECTIONS = (
     ("robustness", "How fast does it hold?", ("table-1",)),
@@ -114,36 +114,51 @@ def verdict(results: Results) -> str:
 
 
 def findings(results: Results) -> list[str]:
-    """What the probes say about the criteria that the main method loses by, computed from their areas."""
-    if not results.methods("probe") or not lost_to(results):
+    """What the probes say about Insertion and Deletion where the main method loses: each asks, and is answered."""
+    tested = results.compared("table", "probe", measures=("table", "probe"))
+    if tested is None or not results.methods("probe"):
         return []
+    told = {(c.criterion, c.other): c.verdict for c in tested.comparisons}
     areas = results.areas("table", "probe", measures=("table", "probe"))
     said = []
     for measure in results.measures("table"):
-        rivals = [name for name in lost_to(results) if name in areas.get(measure["name"], {})]
+        name = measure["name"]
+        rivals = [other for other in results.methods("table") if told.get((name, other)) == "loss"]
         if measure["kind"] not in ("Insertion", "Deletion") or not rivals:
             continue
+        mean = {method: float(value.double().mean()) for method, value in areas[name].items()}
+        theirs = _list([f"{rival} {number(mean[rival])}" for rival in rivals])
+        said.append(f"By {name} {results.main} has {number(mean[results.main])} and loses to {theirs}.")
         sign = 1 if measure["higher"] else -1
-        means = {name: float(value.double().mean()) for name, value in areas[measure["name"]].items()}
-        ours = means[results.main]
-        ahead = [name for name in rivals if sign * means[name] > sign * ours]
-        if not ahead:
-            continue
-        theirs = _list([f"{name} {number(means[name])}" for name in ahead])
-        said.append(f"By {measure['name']} {results.main} has {number(ours)}, {theirs}.")
         for probe in results.methods("probe"):
-            better = sign * means[probe] > sign * ours
-            compare = "still ahead of" if better else "behind"
+            asked = next(m["why"] for m in results.study["methods"] if m["name"] == probe)
             if probe.startswith(results.main):
-                compare = "better than" if better else "no better than"
-            why = next(m["why"] for m in results.study["methods"] if m["name"] == probe)
-            said.append(f"{probe}: {number(means[probe])}, {compare} {results.main}. ({_capital(why)})")
-        margin = next((m for m in results.measures("probe") if m["kind"] == measure["kind"]), None)
-        if margin is not None:
-            by = {name: float(value.double().mean()) for name, value in areas[margin["name"]].items()}
-            told = _list([f"{name} {number(by[name])}" for name in [results.main, *ahead]])
-            said.append(f"By {margin['name']}: {told}. ({_capital(margin['why'])})")
+                ahead = all(sign * mean[probe] > sign * mean[rival] for rival in rivals)
+                better = told.get((name, probe)) == "loss"
+                answer = "Yes: it is ahead of them all" if ahead else "In part: it does better"
+                answer = answer if better else "No: it does no better"
+            elif any(probe.startswith(rival) for rival in rivals):
+                answer = _answer(results.main, told.get((name, probe)), "without that")
+            else:
+                continue
+            said.append(f"{_capital(asked)} {answer} ({probe}: {number(mean[probe])}).")
+        for margin in results.measures("probe"):
+            if margin["kind"] == measure["kind"]:
+                by = {method: float(value.double().mean()) for method, value in areas[margin["name"]].items()}
+                for rival in rivals:
+                    answer = _answer(results.main, told.get((margin["name"], rival)), f"by {margin['name']}")
+                    shown = f"{results.main} {number(by[results.main])}, {rival} {number(by[rival])}"
+                    said.append(f"{_capital(margin['why'])} {answer} ({shown}).")
     return said
+
+
+def _answer(main: str, told: str | None, when: str) -> str:
+    """To the question whether the main method loses for a reason that is now taken away."""
+    return {
+        "win": f"Yes: {when} {main} wins",
+        "draw": f"For the most part: {when} it is a draw",
+        "loss": f"Not that alone: {when} {main} still loses",
+    }.get(str(told), "That cannot be told")
 
 
 def _capital(words: str) -> str:
