@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
-from pathlib import Path
 
 import torch
 
 import holdfast as hf
+from holdfast.experiment.jobs import processor
 
 RESULTS: dict[str, list[dict[str, object]]] = {}
 
@@ -17,13 +16,7 @@ RESULTS: dict[str, list[dict[str, object]]] = {}
 def hardware(device: str) -> str:
     if device.startswith("cuda"):
         return torch.cuda.get_device_name()
-    names = [line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
+    return f"{processor()}, {os.cpu_count()} cores"
 
 
 def show(title: str, rows: list[dict[str, object]]) -> None:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -19,6 +19,7 @@ from holdfast.criteria import CRITERIA
 from holdfast.experiment.names import EXPLAINERS as NAMES
 from holdfast.explainers import EXPLAINERS
 from holdfast.robustness import METHODS
+from studies import SMALL
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 COMMAND = [str(Path(sys.executable).with_name("holdfast"))]
@@ -55,23 +56,88 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return called
 
 
-@pytest.mark.slow
-def test_demo_prints_a_table_and_draws(tmp_path: Path) -> None:
-    done = run("demo", "--out", tmp_path / "new", "--digits", 2)
-    assert "Greedy-AS" in done.stdout
-    assert done.stderr == "", "no bars where nobody looks"
-    for name in ("demo.png", "curves.png"):
-        with Image.open(tmp_path / "new" / name) as picture:
-            assert min(picture.size) > 300
-            assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+def test_demo_ends_in_a_page(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.cli.demo._EXPERIMENT", str(SMALL))  # the real one takes minutes
+    printed, said = call("demo", "--out", tmp_path / "new", "--digits", 2)
+    assert "On 2 examples, Greedy-AS " in printed
+    assert printed.strip().endswith(f"report: {tmp_path}/new/report.html")
+    assert "Greedy-AS" in (tmp_path / "new" / "report.html").read_text(encoding="utf-8")
+    assert said == "", "no bars where nobody looks"
+
+
+def test_run_report_and_export(call: Call, tmp_path: Path) -> None:
+    planned, _ = call("run", SMALL, "--limit", 1, "--out", tmp_path, "--dry-run", "--json")
+    plan = json.loads(planned)
+    assert not (tmp_path / "results.db").exists()
+    printed, _ = call("run", SMALL, "--limit", 1, "--out", tmp_path, "--json")
+    lines = [json.loads(line) for line in printed.splitlines()]
+    assert lines[-1]["event"] == "end"
+    assert lines[-1]["made"] == len(lines) - 1 == plan["total"]["units"]
+    assert [line["done"] for line in lines[:-1]] == sorted(line["done"] for line in lines[:-1])
+    again, _ = call("run", SMALL, "--limit", 1, "--out", tmp_path)
+    assert "0 units made" in again
+    assert "makes a page of it" in again
+    table, _ = call("run", SMALL, "--limit", 1, "--out", tmp_path, "--dry-run")
+    assert "ranking" in table
+    results = tmp_path / "results.db"
+    written, _ = call(
+        "report",
+        results,
+        "-o",
+        tmp_path / "r.html",
+        "--latex",
+        tmp_path / "t.tex",
+        "--csv",
+        tmp_path / "csv",
+        "--markdown",
+        tmp_path / "t.md",
+    )
+    assert "Greedy-AS" in written
+    assert (tmp_path / "t.tex").read_text().count(r"\begin{table}") == len(list((tmp_path / "csv").iterdir())) > 8
+    assert (tmp_path / "t.md").read_text(encoding="utf-8").startswith("# A small experiment")
+    told, _ = call("export", results, "-o", tmp_path / "values.csv")
+    assert "values (example, explainer, optimises, criterion, size, value, bound, censored)" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "paper"], "there is no experiment 'paper': use one of paper-fashion"),
+        (["run", SMALL, "--engine", "dask"], "--engine must be local or ray, got 'dask'"),
+        (["run", SMALL, "--address", "x:1"], "--address and --workers are for --engine ray"),
+        (["run", SMALL, "--device", "cuda:9"], "cannot be used here"),
+        (["run", "paper-fashion"], "--data FOLDER"),
+        (["report", "none.db"], "there are no results none.db"),
+        (["report", SMALL, "-o", "page.pdf"], "must be an HTML file"),
+        (["report", SMALL], "file is not a database"),
+        (["export", "none.db", "-o", "x.csv"], "there are no results none.db"),
+    ],
+)
+def test_wrong_things_around_experiments(call: Call, arguments: list[object], says: str) -> None:
+    _, said = call(*arguments, code=2)
+    assert says in " ".join(said.split())
+
+
+def test_results_cannot_go_into_a_file(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    _, said = call("run", SMALL, "--out", tmp_path / "file", code=2)
+    assert "cannot make the folder" in " ".join(said.split())
 
 
 @pytest.mark.slow
-def test_demo_as_json_has_greedy_as_ahead(tmp_path: Path) -> None:
-    answer = json.loads(run("demo", "--out", tmp_path, "--digits", 1, "--json").stdout)
-    areas = {row["explainer"]: row for row in answer["explainers"]}
-    assert areas["Greedy-AS"]["auc rest"] > areas["Grad"]["auc rest"] > areas["Random"]["auc rest"]
-    assert areas["Greedy-AS"]["auc relevant"] < areas["Grad"]["auc relevant"] < areas["Random"]["auc relevant"]
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [*COMMAND, "run", str(SMALL), "--out", str(tmp_path), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as begun:
+        assert begun.stdout is not None
+        begun.stdout.readline()
+        begun.send_signal(signal.SIGINT)
+        printed, said = begun.communicate(timeout=60)
+    assert begun.returncode == 130
+    ended = json.loads(printed.splitlines()[-1])
+    assert ended["stopped"]
+    assert ended["missing"] > 0
+    assert "the same command goes on from here" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.slow

@@ -354,10 +354,11 @@ def machine_of(device: str) -> str:
     """The hardware and the torch behind a device, in words."""
     if device.startswith("cuda"):
         return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
-    return f"{_processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    return f"{processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of the CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
