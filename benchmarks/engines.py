@@ -2,8 +2,8 @@
 
     python benchmarks/engines.py [--digits 12] [--only local ray]
 
-Every unit is CPU-bound (a Greedy-AS ranking, a judged curve) and every engine has one thread a worker. Ratios are of the
-same run on the same machine; Ray's workers are up before the clock starts, and what that takes is printed beside.
+Every unit is CPU-bound (a Greedy-AS ranking, a judged curve) and every engine has one thread a worker. Ratios are of
+one run on one machine; Ray's workers are up before the clock starts, and what that takes is printed beside.
 """
 
 from __future__ import annotations

@@ -40,6 +40,9 @@ def test_the_page_stands_alone(page: Path) -> None:
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", text), "nothing is fetched"
     assert "http://" not in re.sub(r"data:[^\"]*", "", text).replace("http://www.w3.org", "")
     assert text.count("<table") >= 10
+    names = re.findall(r' id="([^"]+)"', text)
+    assert len(names) == len(set(names)), "links lead to one place each"
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(names)
     for words in ("Win, draw, loss", "Gallery", "Why not another class?", "Provenance", "Sanity", "Censored points"):
         assert words in text, words
 

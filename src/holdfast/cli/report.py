@@ -11,7 +11,7 @@ from holdfast.cli.app import app
 from holdfast.cli.app import out as console
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
-from holdfast.report.page import verdict, write, write_page
+from holdfast.report.page import as_markdown, verdict, write, write_page
 
 
 @app.command()
@@ -32,9 +32,7 @@ def report(
         write(latex, "\n\n".join(table.latex() for table in tables) + "\n")
         written.append(latex)
     if markdown is not None:
-        title = found.study["title"] or found.study["name"]
-        head = f"# {title}\n\n{verdict(found)}\n\nMade on: {'; '.join(found.machines)}.\n\n"
-        write(markdown, head + "\n\n".join(table.markdown() for table in tables) + "\n")
+        write(markdown, as_markdown(found, tables))
         written.append(markdown)
     if csv is not None:
         for table in tables:

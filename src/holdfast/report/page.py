@@ -38,6 +38,15 @@ def write_page(results: Results, out: Path) -> list[Table]:
     return tables
 
 
+def as_markdown(results: Results, tables: list[Table]) -> str:
+    """Verdict, facts, what the probes say, and all tables."""
+    facts = "; ".join(f"{name}: {value}" for name, value in _facts(results))
+    parts = [f"# {results.study['title'] or results.study['name']}", verdict(results), f"{_capital(facts)}."]
+    said = findings(results)
+    parts += ["## What decides Insertion and Deletion?", "\n".join(f"- {one}" for one in said)] if said else []
+    return "\n\n".join([*parts, *(table.markdown() for table in tables)]) + "\n"
+
+
 def write(out: Path, content: str) -> None:
     """Whole or not at all."""
     try:
