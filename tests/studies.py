@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import signal
 from collections.abc import Mapping
@@ -36,12 +38,28 @@ def toy_study(explainers: Mapping[str, hf.Explainer], block: int = 2, cases: int
     return Study("toy", model.ask(x), methods, measures, main=methods[0].name, sizes=(0.25, 0.5), block=block)
 
 
+def checksums_of(folder: Path) -> dict[str, str]:
+    """Those by which the idx files of a folder are known."""
+    return {
+        path.name.removesuffix(".gz"): hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
+        for path in folder.glob("*.gz")
+    }
+
+
 @dataclass(frozen=True)
 class Broken(hf.Explainer):
     """Cannot explain anything."""
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         raise hf.HoldfastError("this one never works.")
+
+
+@dataclass(frozen=True)
+class Faulty(hf.Explainer):
+    """Has a bug."""
+
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        raise RuntimeError("shape mismatch\nin line 7")
 
 
 @dataclass(frozen=True)

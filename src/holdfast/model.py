@@ -144,6 +144,15 @@ class Classifier:
         other.module, other._chunks, other._output = module, {}, None
         return other
 
+    def on(self, device: torch.device | str) -> Classifier:
+        """This classifier on a device: itself if it is there, a copy otherwise."""
+        if torch.device(device) == self.device:
+            return self
+        other = self.through(copy.deepcopy(self.module).to(device))
+        other.device = torch.device(device)
+        other.low, other.high = (None if end is None else end.to(device) for end in (self.low, self.high))
+        return other
+
     def require_eval(self) -> None:
         """Refuse a module in training mode: dropout and batch statistics would make radii random."""
         if self.module.training:

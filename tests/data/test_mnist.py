@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import hashlib
 import threading
 from collections.abc import Iterator
 from http.server import HTTPServer, SimpleHTTPRequestHandler
@@ -17,6 +16,7 @@ from holdfast.data import mnist as module_function
 from holdfast.data import train
 from holdfast.data.idx import read_idx, write_idx
 from holdfast.data.networks import mnist_cnn
+from studies import checksums_of
 
 CHECKSUMS = "holdfast.data.digits._CHECKSUM"
 
@@ -36,11 +36,7 @@ def test_embedded_network_is_good(digits: hf.data.Digits, digit_model: hf.Classi
 @pytest.fixture
 def small(idx_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a handful of digits, known by their own checksums."""
-    sums = {
-        path.name.removesuffix(".gz"): hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
-        for path in idx_folder.glob("*.gz")
-    }
-    monkeypatch.setattr(CHECKSUMS, sums)
+    monkeypatch.setattr(CHECKSUMS, checksums_of(idx_folder))
     return idx_folder
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.experiment.settings import load, named, study
-from studies import SMALL
+from studies import SMALL, checksums_of
 
 BAD = {
     # key, what stands there, what is said
@@ -52,7 +52,15 @@ BAD = {
         "[analyses.refrences]",
         "analyses.refrences is not a setting: use one of references, sanity",
     ),
-    "sizes = [0.1, 0.3]": ("sizes = [0.1, 30]", "sizes.1 should be less than or equal to 1, got 30"),
+    "sizes = [0.1, 0.3]": ("sizes = [0.1, 30]", "sizes.1 should be less than 1, got 30"),
+    "sizes = [0.1, 0.3]\n": ("sizes = [0.3, 0.1]\n", "sizes should be shares of the features that rise"),
+    "sizes = [0.1, 0.3]\n\n": ("sizes = [0.1]\n\n", "sizes should be List should have at least 2 items"),
+    "count = 5 }": ('count = "five" }', r"references should be \{ first = N, count = N \}"),
+    'values = ["uniform", 0, 1]': ('values = ["uniform", 0, 0]', "'Insertion, reference 0' is named twice"),
+    'values = ["uniform", 0, 1]\n': ("values = [nan]\n", r"analyses.references.values.0 should be a finite number"),
+    'values = ["uniform", 0, 1]\ndraws': ('values = ["red"]\ndraws', r"analyses.references.values.0 should be"),
+    'of = "Grad"': ('of = "Gred"', "explainers.EG, other digits.of should be one of Grad, .*, got 'Gred'"),
+    "samples = 2\n\n[analyses.diag": ("radius = inf\n\n[analyses.diag", "sensitivity.radius should be a finite number"),
     "[features]": ("[feature]", "feature is not a setting: use one of title, main, data"),
 }
 
@@ -78,7 +86,7 @@ def test_experiments_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_the_named_ones_are_the_papers() -> None:
-    assert set(named()) == {"paper-mnist", "paper-mnist-quick", "paper-fashion"}
+    assert named() == ["paper-fashion", "paper-mnist", "paper-mnist-quick"]
     full = load("paper-mnist")
     table = [name for name, piece in full.explainers.items() if piece.group == "table"]
     assert table == ["Grad", "IG", "EG", "SHAP", "LOO", "BBMP", "CFX", "Random", "Greedy-AS"]
@@ -104,10 +112,13 @@ def test_more_examples_than_there_are(tmp_path: Path) -> None:
         study(load(str(path)), "far", tmp_path)
 
 
-def test_fashion_needs_its_files_and_trains_its_network(tmp_path: Path, idx_folder: Path) -> None:
+def test_fashion_needs_its_files_and_trains_its_network(
+    tmp_path: Path, idx_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = load("paper-fashion")
     with pytest.raises(hf.HoldfastError, match=r"Fashion-MNIST is not embedded: name the folder .* --data FOLDER"):
         study(settings, "paper-fashion", tmp_path)
+    monkeypatch.setattr("holdfast.data.digits._FASHION_CHECKSUM", checksums_of(idx_folder))
     with pytest.raises(hf.HoldfastError, match="references asks for more than the 300 examples there are"):
         study(settings, "paper-fashion", tmp_path, data=str(idx_folder))
     kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
@@ -118,9 +129,35 @@ def test_fashion_needs_its_files_and_trains_its_network(tmp_path: Path, idx_fold
     def count(done: int, total: int) -> None:
         seen.append(done)
 
+    planned = study(short, "paper-fashion", tmp_path / "plan", data=str(idx_folder), limit=2, train=False)
+    assert not (tmp_path / "plan").exists(), "a plan trains nothing"
     made = study(short, "paper-fashion", tmp_path, data=str(idx_folder), limit=2, progress=count)
+    assert len(made.plan.jobs) == len(planned.plan.jobs)
+    assert made.about["accuracy of the network"].endswith("% of 300 test images")
     assert made.classes[9] == "ankle boot"
     assert seen == [1]
     again = study(short, "paper-fashion", tmp_path, data=str(idx_folder), limit=2, progress=count)
     assert seen == [1], "the trained network is kept"
     assert set(again.plan.jobs) == set(made.plan.jobs)
+
+
+def test_a_network_that_cannot_be_kept_is_one_sentence(
+    tmp_path: Path, idx_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.data.digits._FASHION_CHECKSUM", checksums_of(idx_folder))
+    (tmp_path / "file").touch()
+    settings = load("paper-fashion")
+    kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
+    with pytest.raises(hf.HoldfastError, match="cannot keep the trained network"):
+        study(
+            settings.model_copy(update={"explainers": kept}),
+            "x",
+            tmp_path / "file" / "x",
+            data=str(idx_folder),
+            limit=1,
+        )
+
+
+def test_digits_are_not_taken_for_clothes(idx_folder: Path) -> None:
+    with pytest.warns(hf.HoldfastWarning, match="is not the known file of that name"):
+        hf.data.fashion_mnist(idx_folder)

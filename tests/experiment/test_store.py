@@ -164,6 +164,25 @@ def test_only_plain_arrays_and_plain_numbers_are_kept(tmp_path: Path) -> None:
         assert len(store) == 0
 
 
+def test_results_are_read_where_nothing_may_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(tmp_path / "results.db") as store:
+        store.put(_unit())
+    assert [path.name for path in tmp_path.iterdir() if "-" in path.name] == [], "no log is left beside it"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert len(Store.read(tmp_path / "results.db")) == 1
+    assert [path.name for path in tmp_path.iterdir() if "-" in path.name] == [], "and none is made"
+
+
+def test_what_is_damaged_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with Store.open(path) as store:
+        store.put(_unit())
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE arrays SET data = x'00ff'")
+    with pytest.raises(hf.HoldfastError, match="are damaged"):
+        list(Store.read(path).units())
+
+
 @pytest.mark.slow
 def test_ten_thousand_units_are_small_and_quick_to_read(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)

@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from holdfast.report import every_table, write_page
 from holdfast.report.page import findings, verdict
 from holdfast.report.tables import Estimate, Table, number
 from studies import toy_study
+from toys import small_net
 
 SORTED_BY = "(all) => all.map((cell) => cell.dataset.sort)"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -48,7 +50,7 @@ def test_the_page_stands_alone(page: Path) -> None:
 
 
 def test_words_from_data_are_escaped(tmp_path: Path) -> None:
-    study = toy_study({"<script>alert(1)</script>": hf.Grad(), "b&b": hf.LeaveOneOut()})
+    study = toy_study({"<script>alert(1)</script>": hf.Grad(), "_b&b $\\foo$": hf.LeaveOneOut()})
     text = _written(study, tmp_path)
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -69,6 +71,49 @@ def test_a_partial_study_is_told(tmp_path: Path) -> None:
         write_page(Results(tmp_path / "none.db"), tmp_path / "none.html")
     with Store.open(tmp_path / "empty.db") as store, pytest.raises(hf.HoldfastError, match="no run has begun in it"):
         store.study()
+
+
+def test_a_study_can_be_looked_at_wherever_it_was_stopped(tmp_path: Path, small_results: Path) -> None:
+    whole = Store.read(small_results)
+    planned = [unit["key"] for unit in whole.study()["units"]]
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9, 0.97):
+        path = tmp_path / f"{share}.db"
+        with Store.open(path) as store:
+            store.note_study(whole.study())
+            store.put(*(whole.get(key) for key in planned[: int(share * len(planned))]))
+        results = Results(path)
+        assert every_table(results)
+        assert verdict(results).startswith("On ") or "nothing to compare" in verdict(results)
+        findings(results)
+
+
+def test_points_without_a_box_to_cap_them_are_told_and_the_rest_is_shown(tmp_path: Path) -> None:
+    free = hf.Classifier(small_net(), None)
+    x = torch.rand(4, 12, generator=torch.Generator().manual_seed(0)).double()
+    base = toy_study({"Grad": hf.Grad(), "LOO": hf.LeaveOneOut()})
+    study = replace(base, cases=free.ask(x))
+    with Store.open(tmp_path / "results.db") as store:
+        run(study, store)
+    _replace_values(tmp_path / "results.db", np.inf)
+    write_page(Results(tmp_path / "results.db"), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "No area of Grad, rest: " in text
+    assert "points are censored and the model has no bounds to cap them by" in text
+    assert "insertion ↑" in text
+
+
+def _replace_values(path: Path, value: float) -> None:
+    """Put one value into the first place of every curve that has a largest one."""
+    with Store.read(path) as store:
+        units, study = list(store.units()), store.study()
+    path.unlink()
+    with Store.open(path) as fresh:
+        for unit in units:
+            arrays = {name: array.copy() for name, array in unit.arrays.items()}
+            if unit.kind == "curve" and "PerturbRest" in unit.made_of["criterion"]:
+                arrays["values"][0, 0] = value
+            fresh.put(replace(unit, arrays=arrays))
+        fresh.note_study(study)
 
 
 def test_inputs_that_are_no_pictures_have_no_gallery(tmp_path: Path) -> None:
@@ -111,11 +156,12 @@ def test_tables_hold_the_areas_of_the_curves(small_results: Path) -> None:
 
 def test_a_table_as_csv_latex_and_markdown() -> None:
     rows = (("a & b", Estimate(1.5, 1.0, 2.0, best=True), None), ("S̄r_2", Estimate(2.5), 1234))
-    table = Table("key", "50 % of Robustness-S̄r", ("method", "area", "count"), rows, "a note")
+    table = Table("key", "50 % of Robustness-S̄r", ("method", "area ↑", "count"), rows, "a note")
     lines = list(csv.reader(io.StringIO(table.csv())))
-    assert lines[0] == ["method", "area", "area, low", "area, high", "count"]
+    assert lines[0] == ["method", "area ↑", "area ↑, low", "area ↑, high", "count"]
     assert lines[1] == ["a & b", "1.5", "1.0", "2.0", ""]
     latex = table.latex()
+    assert latex.isascii()
     assert r"a \& b & \textbf{1.50 (1.00 to 2.00)} &  \\" in latex
     assert r"50 \% of Robustness-$\overline{S_r}$" in latex
     assert r"\begin{tabular}{lrr}" in latex

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row
+from holdfast.analyses.result import Result, Row, plain
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria import Deletion, Insertion
@@ -62,7 +62,7 @@ class ReferenceValues(Result):
     def plot(self, ax: Any, criterion: int = 0) -> None:
         """The place of every method along the references (the paper's ranking figure): 0 Insertion, 1 Deletion."""
         for method, places in zip(self.methods, self.ranks()[..., criterion].tolist(), strict=True):
-            ax.plot(self.references, places, marker="o", label=method)
+            ax.plot(self.references, places, marker="o", label=plain(method))
         ax.set_yticks(range(1, len(self.methods) + 1))
         ax.invert_yaxis()
         ax.set_xlabel("reference value")

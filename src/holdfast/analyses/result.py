@@ -13,7 +13,7 @@ from torch import Tensor
 
 Row = dict[str, Any]
 _BLOCK = 1000  # bootstrap samples drawn at once
-_KEPT = 2**21  # numbers of a draw that are kept for the next interval over as many values
+_KEPT = 2**24  # numbers of a draw (128 MB) that are kept for the next interval over as many values
 
 
 class Result(ABC):
@@ -58,7 +58,7 @@ def _resampled(count: int, resamples: int, seed: int) -> Iterable[Tensor]:
     return _kept(count, resamples, seed) if count * resamples <= _KEPT else _drawn(count, resamples, seed)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _kept(count: int, resamples: int, seed: int) -> tuple[Tensor, ...]:
     return tuple(_drawn(count, resamples, seed))
 
@@ -79,12 +79,17 @@ def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
     return middle, [low for low, _ in ends], [high for _, high in ends]
 
 
+def plain(name: str) -> str:
+    """A name as it is: matplotlib reads mathematics between dollars, and hides what begins with an underscore."""
+    return ("\u200b" + name if name.startswith("_") else name).replace("$", r"\$")
+
+
 def bars(ax: Any, names: list[str], values: list[float], low: list[float], high: list[float], label: str) -> None:
     """Horizontal bars with intervals, the first on top; what is NaN is not drawn."""
     places = range(len(names))
     below = [value - least for value, least in zip(values, low, strict=True)]
     above = [most - value for value, most in zip(values, high, strict=True)]
     ax.barh(places, values, xerr=[below, above], color="#94a3b8", ecolor="#334155", capsize=2)
-    ax.set_yticks(list(places), names)
+    ax.set_yticks(list(places), [plain(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(label)

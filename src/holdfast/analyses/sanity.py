@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from holdfast.analyses.result import Result, Row
+from holdfast.analyses.result import Result, Row, plain
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
@@ -52,7 +52,7 @@ class Sanity(Result):
 
     def plot(self, ax: Any) -> None:
         for name, values in zip(self.explainers, self.correlation.nanmean(2).tolist(), strict=True):
-            ax.plot(self.stages, values, marker="o", label=name)
+            ax.plot(self.stages, values, marker="o", label=plain(name))
         ax.axhline(0, color="#334155", linewidth=0.8)
         ax.set_ylabel("rank correlation with the trained network")
         ax.set_xlabel("re-initialised down to")

@@ -11,7 +11,7 @@ from holdfast.cli.app import Device, app
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.run import carry_out, finish
-from holdfast.experiment import Local
+from holdfast.experiment import Local, Study
 from holdfast.experiment.results import Results
 from holdfast.report.page import verdict, write_page
 
@@ -28,17 +28,20 @@ def demo(
     from holdfast.experiment.settings import load, study  # pydantic takes a while to load
 
     usable_device(device)
-    made = study(load(_EXPERIMENT), _EXPERIMENT, out, limit=digits, device=device)
+    settings = load(_EXPERIMENT)
     console.print(
-        f"Explaining {digits} digits with {len(made.methods)} methods and judging each by how small a change turns the "
-        f"digits: {len(made.plan.jobs)} units of work, about three minutes on two cores. Ctrl-C stops; the same "
-        "command goes on.",
+        f"Explaining {digits} digits with {len(settings.explainers)} methods and judging each by how small a change "
+        "turns the digits: about three minutes on two cores. Ctrl-C stops; the same command goes on.",
         highlight=False,
     )
-    summary = carry_out(made, out, Local(), quiet=False, as_json=False)
+
+    def make() -> Study:
+        return study(settings, _EXPERIMENT, out, limit=digits, device=device)
+
+    summary = carry_out(make, out, Local, quiet=False, as_json=False)
     if summary.missing:
         finish(summary, out, False)
     results, page = Results(out / "results.db"), out / "report.html"
     write_page(results, page)
-    console.print(verdict(results), highlight=False)
+    console.print(verdict(results), highlight=False, markup=False)
     console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)

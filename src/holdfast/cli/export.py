@@ -21,4 +21,4 @@ def export(
 ) -> None:
     """Write every value of an experiment, one a row."""
     count = write(Results(results), out)
-    console.print(f"{out}: {count:,} values ({', '.join(COLUMNS)})", soft_wrap=True, highlight=False)
+    console.print(f"{out}: {count:,} values ({', '.join(COLUMNS)})", soft_wrap=True, highlight=False, markup=False)

@@ -38,6 +38,6 @@ def report(
         for table in tables:
             write(csv / f"{table.key}.csv", table.csv())
         written.append(csv)
-    console.print(verdict(found), highlight=False)
+    console.print(verdict(found), highlight=False, markup=False)
     for path in written:
         console.print(f"{path}", soft_wrap=True, highlight=False, markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -41,9 +41,7 @@ def run(
     device: Device = "cpu",
     engine: Annotated[str | None, typer.Option(help="local or ray; what the experiment says if not given.")] = None,
     address: Address = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Jobs at once on Ray; all it has room for if not given.")
-    ] = None,
+    workers: Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be computed, and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON a unit, for logs.")] = False,
@@ -58,32 +56,34 @@ def run(
     usable_device(device)
     name = Path(experiment).stem
     folder = out or Path(f"holdfast-{name}")
-    worker = _engine(engine or settings.engine, address, workers, device)
-    with progress_bar("training the network, epochs", quiet or as_json) as progress:
-        made = study(
-            settings,
-            name,
-            folder,
-            limit=limit,
-            data=None if data is None else str(data),
-            device=device,
-            progress=progress,
-        )
+    chosen = engine or settings.engine
+    _check_engine(chosen, address, workers)
+
+    def make(train: bool) -> Study:
+        with progress_bar("training the network, epochs", quiet or as_json) as progress:
+            root = None if data is None else str(data)
+            return study(settings, name, folder, limit=limit, data=root, device=device, train=train, progress=progress)
+
     if dry_run:
-        show_plan(made, folder / "results.db", as_json)
+        show_plan(make(train=False), folder / "results.db", as_json)
         return
-    summary = carry_out(made, folder, worker, quiet=quiet, as_json=as_json)
+    engines: dict[str, Callable[[], Engine]] = {"local": Local, "ray": lambda: _cluster(address, workers, device)}
+    summary = carry_out(lambda: make(train=True), folder, engines[chosen], quiet=quiet, as_json=as_json)
     finish(summary, folder, as_json)
 
 
-def carry_out(study: Study, folder: Path, engine: Engine, *, quiet: bool, as_json: bool) -> Summary:
-    """Run a study into a folder, showing how far it is."""
+def carry_out(
+    make: Callable[[], Study], folder: Path, engine: Callable[[], Engine], *, quiet: bool, as_json: bool
+) -> Summary:
+    """Make a study and run it into a folder that is held from the start, showing how far it is."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HoldfastError(f"cannot make the folder {folder}: {error.strerror}.") from error
-    with Store.open(folder / "results.db") as store, _stopping() as stop, _shown(quiet, as_json) as notify:
-        return compute(study, store, engine, notify=notify, stop=stop)
+    with Store.open(folder / "results.db") as store:
+        study = make()
+        with engine() as worker, _stopping() as stop, _shown(quiet, as_json) as notify:
+            return compute(study, store, worker, notify=notify, stop=stop)
 
 
 def finish(summary: Summary, folder: Path, as_json: bool) -> None:
@@ -99,6 +99,7 @@ def finish(summary: Summary, folder: Path, as_json: bool) -> None:
             f"{summary.stored:,} were there: {results}",
             soft_wrap=True,
             highlight=False,
+            markup=False,
         )
         for reason in dict.fromkeys(summary.failed.values()):
             count = list(summary.failed.values()).count(reason)
@@ -113,7 +114,8 @@ def finish(summary: Summary, folder: Path, as_json: bool) -> None:
         err.print(f"{summary.missing:,} units are missing; the same command tries them again.", highlight=False)
         raise typer.Exit(1)
     if not as_json:
-        console.print(f"holdfast report {results} -o report.html makes a page of it.", soft_wrap=True, highlight=False)
+        text = f"holdfast report {results} -o report.html makes a page of it."
+        console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def show_plan(study: Study, results: Path, as_json: bool) -> None:
@@ -157,13 +159,14 @@ def show_plan(study: Study, results: Path, as_json: bool) -> None:
 # ---------------------------------------------------------------------- parts
 
 
-def _engine(name: str, address: str | None, workers: int | None, device: str) -> Engine:
-    if name == "local":
-        if address is not None or workers is not None:
-            raise HoldfastError("--address and --workers are for --engine ray.")
-        return Local()
-    if name != "ray":
+def _check_engine(name: str, address: str | None, workers: int | None) -> None:
+    if name not in ("local", "ray"):
         raise HoldfastError(f"--engine must be local or ray, got {name!r}.")
+    if name == "local" and (address is not None or workers is not None):
+        raise HoldfastError("--address and --workers are for --engine ray.")
+
+
+def _cluster(address: str | None, workers: int | None, device: str) -> Engine:
     from holdfast.experiment.cluster import Cluster  # Ray is an extra
 
     return Cluster(address, workers, num_gpus=1.0 if device.startswith("cuda") else 0.0)
@@ -207,10 +210,9 @@ class _Lines:
         self._failed = 0
 
     def tell(self, progress: Progress) -> None:
-        if len(progress.failed) > self._failed:
-            self._failed = len(progress.failed)
-            key, reason = list(progress.failed.items())[-1]
+        for key, reason in list(progress.failed.items())[self._failed :]:
             typer.echo(json.dumps({"event": "failed", "key": key, "reason": reason}))
+        self._failed = len(progress.failed)
         if progress.latest is self._told:
             return
         self._told = progress.latest

@@ -7,18 +7,19 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
+import warnings
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from holdfast.data.idx import parse_idx, read_bytes
 from holdfast.data.networks import mnist_cnn as mnist_cnn_network
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.model import Classifier
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -97,10 +98,12 @@ def mnist_cnn() -> Classifier:
     return Classifier(network.eval().requires_grad_(False), bounds=(0.0, 1.0))
 
 
-def load_weights(network: nn.Module, path: Path) -> None:
-    """Fill a network from a safetensors file; nothing in it is executed."""
+def load_weights(network: nn.Module, path: Path) -> dict[str, str]:
+    """Fill a network from a safetensors file and return what the file says about it; nothing in it is executed."""
     try:
         network.load_state_dict(load_file(path))
+        with safe_open(path, "pt") as file:
+            return dict(file.metadata() or {})
     except (OSError, SafetensorError, RuntimeError) as error:
         raise HoldfastError(f"cannot load weights from {path}: {str(error).splitlines()[0]}") from error
 
@@ -121,7 +124,15 @@ def _split(root: Path, split: str, download: bool, mirror: str, checksum: dict[s
     _check_split(split)
     names = [f"{_PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
     images, labels = (_find(root, name, download, mirror, checksum[name]) for name in names)
-    return _digits(images, labels, str(root))
+    found = _digits(images, labels, str(root))
+    for name, content in zip(names, (images, labels), strict=True):
+        if hashlib.sha256(content).hexdigest() != checksum[name]:
+            warnings.warn(
+                f"{name} in {root} is not the known file of that name, going by its checksum: another data set?",
+                HoldfastWarning,
+                stacklevel=4,
+            )
+    return found
 
 
 def _find(root: Path, name: str, download: bool, mirror: str, checksum: str) -> bytes:

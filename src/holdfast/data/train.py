@@ -47,7 +47,8 @@ def train_cnn(
         accuracy = measure_accuracy(network, test)
         if progress is not None:
             progress(epoch + 1, epochs, accuracy)
-    save_file({name: value.cpu().contiguous() for name, value in network.state_dict().items()}, out)
+    about = {"accuracy of the network": f"{accuracy:.2%} of {len(test):,} test images"}
+    save_file({name: value.cpu().contiguous() for name, value in network.state_dict().items()}, out, about)
     return accuracy
 
 

@@ -7,12 +7,14 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
+
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
-from holdfast.experiment.engine import Batch, Engine, Moving, Outcome
-from holdfast.experiment.jobs import perform
+from holdfast.experiment.engine import Batch, Engine, Moving, Outcome, outcome_of
 from holdfast.experiment.store import Unit
 from holdfast.features import Features
+from holdfast.model import Classifier
 
 _RETRIES = 5  # times a task is begun anew when its worker dies
 
@@ -55,29 +57,29 @@ class Cluster(Engine):
             raise HoldfastError(f"cannot reach the Ray cluster {address}: {str(error).splitlines()[0]}") from error
 
     def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
+        # All travels as it is in main memory: another machine's GPU has another number, or this one has none.
         models = {id(cases.model): cases.model for cases in blocks.values()}
-        shipped = {key: self._ray.put(model) for key, model in models.items()}
-        self._blocks = {
-            name: (
-                shipped[id(cases.model)],
-                self._ray.put((cases.x, cases.label, cases.target, cases.features.ids)),
-                cases.features.count,
-                cases.features.kind,
-            )
-            for name, cases in blocks.items()
-        }
+        shipped = {key: self._ray.put(model.on("cpu")) for key, model in models.items()}
+        self._blocks = {}
+        for name, cases in blocks.items():
+            tensors = (cases.x, cases.label, cases.target, cases.features.ids)
+            put = self._ray.put(tuple(tensor.cpu() for tensor in tensors))
+            self._blocks[name] = (shipped[id(cases.model)], put, cases.features.count, cases.features.kind)
+        self._device = "cuda" if self._num_gpus else "cpu"
         self._task = self._ray.remote(num_cpus=1, num_gpus=self._num_gpus, max_retries=_RETRIES)(_perform)
 
     def submit(self, batch: Batch, given: Sequence[Sequence[Unit]]) -> None:
-        self._out[self._task.remote(batch, given, *self._blocks[batch[0].block])] = batch
+        self._out[self._task.remote(batch, given, self._device, *self._blocks[batch[0].block])] = batch
 
     def finished(self) -> tuple[Batch, Outcome]:
         ready, _ = self._ray.wait(list(self._out), num_returns=1)
         batch = self._out.pop(ready[0])
         try:
             outcome: Outcome = self._ray.get(ready[0])
+        except self._ray.exceptions.RayTaskError as error:
+            return batch, HoldfastError(f"a task failed on its worker: {_last_line(error)}")
         except self._ray.exceptions.RayError as error:
-            return batch, HoldfastError(f"a worker failed {_RETRIES + 1} times or lost its task: {_last_line(error)}")
+            return batch, HoldfastError(f"workers died {_RETRIES + 1} times or lost a task: {_last_line(error)}")
         return batch, outcome
 
     def close(self) -> None:
@@ -92,14 +94,18 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def _perform(batch: Batch, given: Sequence[Sequence[Unit]], model: Any, tensors: Any, count: int, kind: str) -> Outcome:
+def _perform(
+    batch: Batch,
+    given: Sequence[Sequence[Unit]],
+    device: str,
+    model: Classifier,
+    tensors: tuple[Tensor, ...],
+    count: int,
+    kind: str,
+) -> Outcome:
     """What a worker does."""
-    x, label, target, ids = tensors
-    cases = Cases(model, x, label, target, Features(ids, count, kind))
-    try:
-        return perform(batch, cases, given)
-    except HoldfastError as error:
-        return error
+    x, label, target, ids = (tensor.to(device) for tensor in tensors)
+    return outcome_of(batch, Cases(model.on(device), x, label, target, Features(ids, count, kind)), given)
 
 
 def _last_line(error: BaseException) -> str:

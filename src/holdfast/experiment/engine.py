@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from holdfast.cases import Cases
+from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.experiment.jobs import Job, perform
 from holdfast.experiment.store import Unit
@@ -17,6 +18,24 @@ Batch = tuple[Job, ...]
 Outcome = list[Unit] | HoldfastError
 Moving = Callable[[Batch, int, int], None]
 """Told how far the batch in hand is, where the engine knows: (batch, done, in all)."""
+
+
+def outcome_of(
+    batch: Batch, cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None = None
+) -> Outcome:
+    """The units of a batch, or in one sentence why there are none: one explainer's bug is not the end of a run."""
+    try:
+        return perform(batch, cases, given, progress)
+    except HoldfastError as error:
+        return error
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0]
+        return HoldfastError(f"{batch[0].kind} {_maker(batch[0])} failed with {type(error).__name__}: {first}")
+
+
+def _maker(job: Job) -> str:
+    made_of = job.recipe()
+    return str(made_of.get("explainer") or made_of.get("criterion") or "")
 
 
 class Engine(ABC):
@@ -69,7 +88,4 @@ class Local(Engine):
     def finished(self) -> tuple[Batch, Outcome]:
         batch, given = self._queue.popleft()
         cases = self._blocks[batch[0].block]
-        try:
-            return batch, perform(batch, cases, given, lambda done, total: self._moving(batch, done, total))
-        except HoldfastError as error:
-            return batch, error
+        return batch, outcome_of(batch, cases, given, lambda done, total: self._moving(batch, done, total))

@@ -6,6 +6,7 @@ import csv
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ def rows(results: Results) -> Iterator[Row]:
 
 
 def _of(results: Results, method: str, measure: dict[str, Any], side: str) -> Iterator[Row]:
-    curve = results.curve(method, measure, side)
-    if curve is None:
+    found = results.whole_curve(method, measure, side)
+    if found is None:
         return
-    names = [results.study["examples"][example] for example in results.examples]
+    examples, curve = found
+    names = [results.study["examples"][example] for example in examples]
     values, censored = curve.values.double().tolist(), curve.censored.tolist()
     for name, line, unknown in zip(names, values, censored, strict=True):
         for size, value, none in zip(results.study["sizes"], line, unknown, strict=True):
@@ -44,18 +46,24 @@ def export(results: Results, out: Path) -> int:
     writers = {".csv": _csv, ".parquet": _parquet}
     if out.suffix.lower() not in writers:
         raise HoldfastError(f"{out} must end in .csv or .parquet.")
+    with written(out) as part:
+        return writers[out.suffix.lower()](results, part)
+
+
+@contextmanager
+def written(out: Path) -> Iterator[Path]:
+    """A file beside ``out`` to write to, which takes its place when all went well and is gone otherwise."""
     try:
         with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as part:
             pass
         try:
-            count = writers[out.suffix.lower()](results, Path(part.name))
+            yield Path(part.name)
             os.chmod(part.name, 0o644)
             os.replace(part.name, out)
         finally:
             Path(part.name).unlink(missing_ok=True)
     except OSError as error:
         raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
-    return count
 
 
 def _csv(results: Results, path: Path) -> int:

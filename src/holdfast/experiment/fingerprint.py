@@ -11,13 +11,19 @@ from holdfast.errors import HoldfastError
 from holdfast.model import BlackBox, Classifier
 
 
-def of_model(model: Classifier) -> str:
-    """A hash of layers, weights and bounds. What a module's own code does beyond its layers is not seen."""
-    if isinstance(model, BlackBox):
+def of_model(model: Classifier, name: str | None = None) -> str:
+    """A hash of layers, weights and bounds, or of its name and bounds.
+
+    What a module's own code does beyond its layers is not seen: name a model whose code has changed anew.
+    """
+    if name is None and isinstance(model, BlackBox):
         raise HoldfastError("a function has no weights to know it by: give the study a name for its model.")
-    digest = hashlib.sha256(f"{type(model.module).__qualname__}\n{model.module!r}\n".encode())
-    for name, value in sorted(model.module.state_dict().items()):
-        digest.update(f"{name} ".encode() + _bytes(value))
+    if name is not None:
+        digest = hashlib.sha256(f"{name}\n{model.classes}\n".encode())
+    else:
+        digest = hashlib.sha256(f"{type(model.module).__qualname__}\n{model.module!r}\n".encode())
+        for key, value in sorted(model.module.state_dict().items()):
+            digest.update(f"{key} ".encode() + _bytes(value))
     for bound in (model.low, model.high):
         digest.update(b"none" if bound is None else _bytes(bound))
     return digest.hexdigest()[:16]

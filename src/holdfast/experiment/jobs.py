@@ -309,6 +309,7 @@ def perform(
     jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None = None
 ) -> list[Unit]:
     """Make the units of jobs on the same cases, together if they are company; note what they cost, and where."""
+    _warm_up(cases)
     _settle(cases)
     before, started = cases.model.queries, time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
@@ -316,6 +317,9 @@ def perform(
         made = _make(jobs, cases, given, progress)
     _settle(cases)
     seconds, spent = time.perf_counter() - started, cases.model.queries - before
+    for one in said:  # not ours: passed on as they came
+        if not issubclass(one.category, HoldfastWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     warned = dict.fromkeys(str(one.message) for one in said if issubclass(one.category, HoldfastWarning))
     each = [_part(total, len(jobs)) for total in (spent.forward, spent.gradient)]
     machine = machine_of(str(cases.x.device))
@@ -365,6 +369,20 @@ def processor() -> str:
         lines = []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor() or platform.machine()
+
+
+_WARM: set[tuple[Any, ...]] = set()  # devices and shapes whose first, slow pass is over
+
+
+def _warm_up(cases: Cases) -> None:
+    """Keep the start of a GPU out of what the first unit is said to have cost."""
+    key = (id(cases.model.module), str(cases.x.device), tuple(cases.x.shape))
+    if cases.x.is_cuda and key not in _WARM:
+        _WARM.add(key)
+        before = cases.model.queries
+        for _ in range(3):
+            cases.model.gradient(cases.x[: cases.model.chunk(cases.x)], lambda logits: logits[:, 0])
+        cases.model.queries = before
 
 
 def _settle(cases: Cases) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,8 @@ class Results:
             wanted = {unit["key"] for unit in self.study["units"]}
             self.units: dict[str, Unit] = {unit.key: unit for unit in store.units() if unit.key in wanted}
         self._kept: dict[tuple[Any, ...], Any] = {}
+        #: Curves without an area, as far as anybody asked, and why.
+        self.refused: dict[str, str] = {}
         self._places: dict[tuple[Any, ...], dict[int, str]] = defaultdict(dict)
         for unit in self.study["units"]:
             if "target" not in unit and unit["key"] in self.units:
@@ -114,11 +116,21 @@ class Results:
 
     def _curve(self, place: tuple[Any, ...], criterion: str) -> Curve | None:
         held = self._places.get(place)
-        if not held or not self.blocks:
+        return self._joined_curve(held, self.blocks, criterion, place[1]) if held and self.blocks else None
+
+    def whole_curve(self, method: str, measure: dict[str, Any], side: str) -> tuple[list[int], Curve] | None:
+        """The curve of one ranking over all examples it has, and which they are."""
+        held = self._places.get(("curve", method, side, measure["name"]))
+        if not held:
             return None
-        units = [self.units[held[number]] for number in self.blocks]
+        numbers = sorted(held)
+        examples = [example for number in numbers for example in range(*self.study["blocks"][number])]
+        return examples, self._joined_curve(held, numbers, measure["criterion"], method)
+
+    def _joined_curve(self, held: Mapping[int, str], numbers: Sequence[int], criterion: str, method: str) -> Curve:
+        units = [self.units[held[number]] for number in numbers]
         values, ceiling = (_joined(units, name) for name in ("values", "ceiling"))
-        return Curve(torch.tensor(self.study["sizes"]), values, ceiling, criterion, place[1])
+        return Curve(torch.tensor(self.study["sizes"]), values, ceiling, criterion, method)
 
     def _once(self, what: tuple[Any, ...], find: Callable[[], Found]) -> Found:
         """What was found before, or is found now: tables ask for the same thing often."""
@@ -131,9 +143,20 @@ class Results:
         """``areas[criterion][method]`` is ``[B]``: each method by the ranking that is meant for the criterion."""
         found: dict[str, dict[str, Tensor]] = {}
         for measure in self.measures(*measures):
-            curves = {name: self.curve(name, measure) for name in self.methods(*groups)}
-            found[measure["name"]] = {name: curve.auc() for name, curve in curves.items() if curve is not None}
-        return {name: areas for name, areas in found.items() if areas}
+            areas = {name: self.area(name, measure) for name in self.methods(*groups)}
+            found[measure["name"]] = {name: area for name, area in areas.items() if area is not None}
+        return {name: by for name, by in found.items() if by}
+
+    def area(self, method: str, measure: dict[str, Any], side: str | None = None) -> Tensor | None:
+        """The area of every example ``[B]``; None where there is no curve, or no area under it, as ``refused`` says."""
+        curve = self.curve(method, measure, side)
+        if curve is None:
+            return None
+        try:
+            return curve.auc()
+        except HoldfastError as error:
+            self.refused[f"{method}, {measure['name']}"] = str(error)
+            return None
 
     def compared(self, *groups: str, measures: Sequence[str] = ("table",)) -> Significance | None:
         """The main method against the others; None where there is nothing to compare."""
@@ -153,13 +176,16 @@ class Results:
         """Insertion and Deletion under several references, of the methods of the tables."""
         names = list(dict.fromkeys(m["reference"] for m in self.measures("reference")))
         pairs = [[m for m in self.measures("reference") if m["reference"] == name] for name in names]
-        methods = self.methods("table")
-        curves = [[[self.curve(method, m) for m in pair] for pair in pairs] for method in methods]
-        if not names or any(curve is None for table in curves for pair in table for curve in pair):
+        areas: dict[str, Tensor] = {}
+        for method in self.methods("table"):
+            found = [self.area(method, measure) for pair in pairs for measure in pair]
+            whole = [area for area in found if area is not None]
+            if whole and len(whole) == len(found):  # a method that meets only some of them is left out
+                areas[method] = torch.stack(whole).view(len(names), 2, -1)
+        if not areas:
             return None
-        areas = [[[curve.auc() for curve in pair if curve] for pair in table] for table in curves]
-        stacked = torch.stack([torch.stack([torch.stack(pair) for pair in table]) for table in areas])
-        return ReferenceValues(tuple(methods), tuple(names), stacked, 10)
+        draws = int(self.measures("reference")[0]["draws"])
+        return ReferenceValues(tuple(areas), tuple(names), torch.stack(list(areas.values())), draws)
 
     @cached_property
     def sanity(self) -> Sanity | None:
@@ -196,7 +222,7 @@ class Results:
 
     @cached_property
     def runtime(self) -> Runtime | None:
-        """What the rankings cost: seconds a block, the larger of its two where a method has two rankings."""
+        """What the rankings cost; that for Robustness-S̄r where a method has two."""
         seconds: dict[str, tuple[float, ...]] = {}
         queries: dict[str, Queries] = {}
         for method in self.methods():

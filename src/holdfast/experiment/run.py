@@ -127,6 +127,10 @@ def _ready(waiting: Sequence[Batch], progress: Progress) -> Batch | None:
 
 
 def _drop(waiting: list[Batch], progress: Progress) -> None:
-    """Take jobs that need what failed out of their batches: they can never be done, the others can."""
-    left = [tuple(job for job in batch if not set(job.needs) & progress.failed.keys()) for batch in waiting]
+    """Take jobs that need what failed out of their batches: they fail with it, the others go on."""
+    for job in [job for batch in waiting for job in batch]:
+        lacks = [progress.failed[key] for key in job.needs if key in progress.failed]
+        if lacks:
+            progress.failed[job.key] = lacks[0]
+    left = [tuple(job for job in batch if job.key not in progress.failed) for batch in waiting]
     waiting[:] = [batch for batch in left if batch]

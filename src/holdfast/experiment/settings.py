@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 import typing
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from importlib.resources import files
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from holdfast.chunks import Progress
 from holdfast.criteria import Criterion
@@ -49,8 +50,15 @@ else:
 _NAMED = files("holdfast.experiment") / "named"
 _ANY_KIND = ConfigDict(arbitrary_types_allowed=True, strict=True)
 Makers = Mapping[str, Callable[..., Any]]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+def _rising(sizes: list[float]) -> list[float]:
+    if sizes != sorted(set(sizes)):
+        raise ValueError("shares of the features that rise")
+    return sizes
 
 
 class _Table(BaseModel):
@@ -73,6 +81,13 @@ class Data(_Table):
     count: Count = 100
 
 
+class Span(_Table):
+    """Some of the examples."""
+
+    first: Annotated[int, Field(ge=0)]
+    count: Count
+
+
 class Network(_Table):
     """``weights``: "embedded", "train" (on the data's training split, kept beside the results), or a file."""
 
@@ -92,11 +107,13 @@ class Laid(_Table):
 class ExplainerTable(Piece):
     """An explainer; those with an objective are made once for each side, searching with ``search``.
 
-    It is judged by ``criteria``: by all of them, and under all references, if not said.
+    It is judged by ``criteria``: by all of them, and under all references, if not said. A probe is a variant ``of`` a
+    method and answers ``why``.
     """
 
     group: Literal["table", "ablation", "probe"] = "table"
     why: str = ""
+    of: str = ""
     criteria: list[str] | None = None
     search: Piece | None = None
 
@@ -111,7 +128,7 @@ class CriterionTable(Piece):
 class ReferencesTable(_Table):
     """Insertion and Deletion under several references."""
 
-    values: list[float | Literal["uniform", "blur", "mean"]] = ["uniform", 0.0, 0.25, 0.5, 0.75, 1.0]
+    values: list[Finite | Literal["uniform", "blur", "mean"]] = ["uniform", 0.0, 0.25, 0.5, 0.75, 1.0]
     score: Literal["logit", "probability", "margin"] = "logit"
     draws: Count = 10
 
@@ -129,7 +146,7 @@ class SensitivityTable(_Table):
 
     methods: list[str] | None = None
     examples: Count = 100
-    radius: Annotated[float, Field(gt=0)] = 0.1
+    radius: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
     top: Share = 0.2
     samples: Count = 10
 
@@ -168,7 +185,7 @@ class Settings(_Table):
     data: Data
     model: Network = Network()
     features: Laid = Laid()
-    sizes: list[Share] = list(SIZES)
+    sizes: Annotated[list[Share], Field(min_length=2), AfterValidator(_rising)] = list(SIZES)
     block: Count = 10
     published: Literal["mnist"] | None = None
     explainers: Annotated[dict[str, ExplainerTable], Field(min_length=1)]
@@ -181,10 +198,9 @@ class Settings(_Table):
 # ---------------------------------------------------------------------- reading
 
 
-def named() -> dict[str, str]:
-    """The experiments that come with the package, with their titles."""
-    found = sorted(path.name for path in _NAMED.iterdir() if path.name.endswith(".toml"))
-    return {name.removesuffix(".toml"): load(name.removesuffix(".toml")).title for name in found}
+def named() -> list[str]:
+    """The experiments that come with the package."""
+    return sorted(path.name.removesuffix(".toml") for path in _NAMED.iterdir() if path.name.endswith(".toml"))
 
 
 def load(what: str) -> Settings:
@@ -195,11 +211,9 @@ def load(what: str) -> Settings:
         except (OSError, UnicodeDecodeError) as error:
             raise HoldfastError(f"cannot read the experiment {what}: {error}.") from error
     else:
-        inside = _NAMED / f"{what}.toml"
-        known = sorted(path.name.removesuffix(".toml") for path in _NAMED.iterdir() if path.name.endswith(".toml"))
-        if what not in known:
-            raise HoldfastError(f"there is no experiment {what!r}: use one of {', '.join(known)}, or a file.toml.")
-        text = inside.read_text(encoding="utf-8")
+        if what not in named():
+            raise HoldfastError(f"there is no experiment {what!r}: use one of {', '.join(named())}, or a file.toml.")
+        text = (_NAMED / f"{what}.toml").read_text(encoding="utf-8")
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -207,7 +221,8 @@ def load(what: str) -> Settings:
     try:
         settings = Settings.model_validate(table)
     except ValidationError as error:
-        raise HoldfastError(f"{what}: {'; '.join(_said(one) for one in error.errors()[:5])}.") from error
+        told = dict.fromkeys(_said(one) for one in error.errors())
+        raise HoldfastError(f"{what}: {'; '.join(list(told)[:5])}.") from error
     try:
         _Maker(settings, None).check()
     except HoldfastError as error:
@@ -217,7 +232,8 @@ def load(what: str) -> Settings:
 
 def _said(error: Any) -> str:
     """What pydantic found wrong, with the key's whole name and what may stand there."""
-    place = [str(part) for part in error["loc"] if not str(part).startswith(("function-", "literal["))]
+    tags = ("function-", "literal[", "constrained-", "float", "int", "str", "bool")  # which of a union was tried
+    place = [str(part) for part in error["loc"] if not str(part).startswith(tags)]
     if error["type"] == "extra_forbidden":
         known = _keys_at(place[:-1])
         return f"{'.'.join(place)} is not a setting: use one of {', '.join(known)}"
@@ -248,9 +264,13 @@ def study(
     limit: int | None = None,
     data: str | None = None,
     device: str = "cpu",
+    train: bool = True,
     progress: Progress | None = None,
 ) -> Study:
-    """The study that settings describe, on the first ``limit`` examples; a trained network is kept in ``folder``."""
+    """The study that settings describe, on the first ``limit`` examples; a trained network is kept in ``folder``.
+
+    Without ``train``, a network that is not trained yet stands for the one it will be: enough to plan with.
+    """
     if data is not None:
         settings = settings.model_copy(update={"data": settings.data.model_copy(update={"root": data})})
     examples = _examples(settings.data)
@@ -262,7 +282,7 @@ def study(
         )
     maker = _Maker(settings, examples)
     methods, measures = maker.methods(), maker.measures()  # complaints come before a network is trained
-    model = _model(settings, folder, device, progress)
+    model, about = _model(settings, folder, device, train, progress)
     x = examples.x[wanted.start : wanted.stop].to(device)
     shape = tuple(x.shape[1:])
     laid = {
@@ -270,8 +290,6 @@ def study(
         "patches": lambda: Features.patches(shape, settings.features.size),
         "superpixels": lambda: Features.superpixels(x, settings.features.size),
     }[settings.features.kind]()
-    plain = settings.model_dump(mode="json", exclude_none=True)
-    plain["data"].pop("root", None)  # where files lie is not what the study is
     return Study(
         name=name,
         title=settings.title,
@@ -289,7 +307,7 @@ def study(
         diagnostics=maker.diagnostics(),
         gallery=maker.gallery(),
         published=settings.published,
-        settings=plain,
+        about=about,
     )
 
 
@@ -301,21 +319,25 @@ def _examples(data: Data) -> Digits:
     return mnist(data.root)
 
 
-def _model(settings: Settings, folder: Path, device: str, progress: Progress | None) -> Classifier:
+def _model(
+    settings: Settings, folder: Path, device: str, train: bool, progress: Progress | None
+) -> tuple[Classifier, dict[str, str]]:
+    """The network, and what is known about it."""
     asked = settings.model
     if asked.weights == "embedded":
         if settings.data.name != "mnist":
             raise HoldfastError('model.weights should be "train" or a file: the embedded network knows digits only.')
-        return Classifier(mnist_cnn().module.to(device), bounds=(0, 1))
+        return Classifier(mnist_cnn().module.to(device), bounds=(0, 1)), {}
     path = Path(asked.weights)
     if asked.weights == "train":
         content = json.dumps([settings.data.name, asked.model_dump()], sort_keys=True)
         path = folder / f"weights-{hashlib.sha256(content.encode()).hexdigest()[:8]}.safetensors"
-        if not path.exists():
+        if not path.exists() and train:
             _train(settings, path, device, progress)
-    network = mnist_network()
-    load_weights(network, path)
-    return Classifier(network.eval().requires_grad_(False).to(device), bounds=(0, 1))
+    network, about = mnist_network(), {}
+    if path.exists() or asked.weights != "train":
+        about = load_weights(network, path)
+    return Classifier(network.eval().requires_grad_(False).to(device), bounds=(0, 1)), about
 
 
 def _train(settings: Settings, path: Path, device: str, progress: Progress | None) -> None:
@@ -323,18 +345,21 @@ def _train(settings: Settings, path: Path, device: str, progress: Progress | Non
         raise HoldfastError("training needs the training split: name the folder of its idx files with --data FOLDER.")
     load: Callable[..., Digits] = fashion_mnist if settings.data.name == "fashion-mnist" else mnist
     training, test = (load(settings.data.root, split=split) for split in ("train", "test"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")  # whole or not at all
-    train_cnn(
-        training,
-        test,
-        part,
-        epochs=settings.model.epochs,
-        seed=settings.model.seed,
-        device=device,
-        progress=None if progress is None else lambda done, total, _: progress(done, total),
-    )
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")  # whole or not at all
+        train_cnn(
+            training,
+            test,
+            part,
+            epochs=settings.model.epochs,
+            seed=settings.model.seed,
+            device=device,
+            progress=None if progress is None else lambda done, total, _: progress(done, total),
+        )
+        part.replace(path)
+    except OSError as error:
+        raise HoldfastError(f"cannot keep the trained network in {path}: {error.strerror or error}.") from error
 
 
 class _Maker:
@@ -346,9 +371,18 @@ class _Maker:
     def check(self) -> None:
         """Make all of them once, for their complaints."""
         names = [method.name for method in self.methods()]
+        compared = self._compared(None)
+        if self.settings.main not in compared:
+            raise HoldfastError(f"main should be one of {', '.join(compared)}, got {self.settings.main!r}.")
+        for name, table in self.settings.explainers.items():
+            if table.of and table.of not in names:
+                raise HoldfastError(f"explainers.{name}.of should be one of {', '.join(names)}, got {table.of!r}.")
+        asked = self.references()
+        others = [measure.name for _, measure in (asked.measures() if asked else ())]
+        twice = [name for name, count in Counter([*self.settings.criteria, *others]).items() if count > 1]
+        if twice:
+            raise HoldfastError(f"{twice[0]!r} is named twice, in criteria or in analyses.references.values.")
         self.measures()
-        if self.settings.main not in names:
-            raise HoldfastError(f"main should be one of {', '.join(names)}, got {self.settings.main!r}.")
         checks = self.settings.analyses
         for key, check in (("sanity", checks.sanity), ("sensitivity", checks.sensitivity)):
             for name in (check and check.methods) or ():
@@ -416,10 +450,10 @@ class _Maker:
         if not any(field.name == "objective" for field in fields(made)):  # type: ignore[arg-type]  # all are dataclasses
             if table.search is not None:
                 raise HoldfastError(f"{place}.search is not a setting: {table.use} searches for nothing.")
-            return Method(name, {"both": made}, table.group, table.why, judged)
+            return Method(name, {"both": made}, table.group, table.why, table.of, judged)
         search = self.robustness(table.search, f"{place}.search", MinNorm(steps=20))
         sides = {side: replace(made, objective=make(search)) for side, make in OBJECTIVES.items()}  # type: ignore[type-var]  # as above
-        return Method(name, sides, table.group, table.why, judged)
+        return Method(name, sides, table.group, table.why, table.of, judged)
 
     def _made(self, piece: Piece, known: Makers, place: str, own: set[str] | None = None) -> Any:
         """What ``use`` names, with the other keys as its settings."""
@@ -454,12 +488,16 @@ class _Maker:
 
     def _others(self, value: Any, place: str) -> Given:
         """Inputs to compare with: other examples of the data."""
-        if not isinstance(value, dict) or set(value) != {"first", "count"}:
-            raise HoldfastError(f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}.")
+        try:
+            asked = Span.model_validate(value)
+        except ValidationError as error:
+            raise HoldfastError(
+                f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}."
+            ) from error
         if self.examples is None:
             return Given(torch.zeros(1, 1))
-        chosen = self.examples.x[value["first"] : value["first"] + value["count"]]
-        if len(chosen) < value["count"]:
+        chosen = self.examples.x[asked.first : asked.first + asked.count]
+        if len(chosen) < asked.count:
             raise HoldfastError(f"{place} asks for more than the {len(self.examples)} examples there are.")
         return Given.inputs(chosen)
 

@@ -14,7 +14,7 @@ import socket
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -101,8 +101,11 @@ class Store:
         path = Path(path)
         if not path.is_file():
             raise HoldfastError(f"there are no results {path}.")
+        address = f"{path.resolve().as_uri()}?mode=ro"
+        if not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+            address += "&immutable=1"  # a log left in WAL mode could not be opened where nothing may be written
         with _told(path):
-            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            connection = sqlite3.connect(address, uri=True, isolation_level=None)
             _check(path, connection)
         return cls(path, connection, None)
 
@@ -113,7 +116,10 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Give the file back, in one piece: a reader then needs no right to write beside it."""
+        if self._lock is not None:
+            with suppress(sqlite3.Error):  # a reader is looking: the next writer tries again
+                self._connection.execute("PRAGMA journal_mode=DELETE")
         self._connection.close()
         if self._lock is not None:
             self._lock.close()
@@ -248,11 +254,13 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """What SQLite reports, in one sentence."""
+    """What SQLite reports, in one sentence; so too what is stored and cannot be read."""
     try:
         yield
     except sqlite3.Error as error:
         raise HoldfastError(f"cannot use the results {path}: {error}.") from error
+    except (zlib.error, json.JSONDecodeError) as error:
+        raise HoldfastError(f"the results {path} are damaged: {error}.") from error
 
 
 # ---------------------------------------------------------------------- bytes

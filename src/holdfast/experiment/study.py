@@ -32,13 +32,15 @@ class Method:
     """A row of the tables: one explainer, or one for each side.
 
     ``group``: the methods that the tables compare, the variants of the main one, or probes that are there to tell why
-    another one does well. ``judged``: the criteria it meets; all of them, and all references, if not said.
+    another one does well: a variant ``of`` it that answers the question ``why``. ``judged``: the criteria it meets; all
+    of them, and all references, if not said.
     """
 
     name: str
     explainers: Mapping[str, Explainer]
     group: Literal["table", "ablation", "probe"] = "table"
     why: str = ""
+    of: str = ""
     judged: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -135,7 +137,7 @@ class Study:
     """Methods and criteria on some cases, cut into blocks of ``block`` cases that are computed together.
 
     ``main`` is the method that the others are compared with. ``examples`` and ``classes`` are what inputs and classes
-    are called. ``settings`` is what it was made from, for the record; ``model`` names a model that has no weights to
+    are called; ``about`` is what else a reader should know, by name. ``model`` names a model that has no weights to
     know it by.
     """
 
@@ -155,15 +157,17 @@ class Study:
     diagnostics: DiagnosticsCheck | None = None
     gallery: Gallery | None = None
     published: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
     model: str | None = None
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]
         _once("method", names)
-        _once("criterion", [measure.name for measure in self.measures])
-        if self.main not in names:
-            raise HoldfastError(f"main must be one of {', '.join(names)}, got {self.main!r}.")
+        others = [measure.name for _, measure in (self.references.measures() if self.references else ())]
+        _once("criterion", [*(measure.name for measure in self.measures), *others])
+        compared = [method.name for method in self.methods if method.group == "table"]
+        if self.main not in compared:
+            raise HoldfastError(f"main must be one of {', '.join(compared)}, got {self.main!r}.")
         for what, check in (("sanity", self.sanity), ("sensitivity", self.sensitivity)):
             unknown = [name for name in (check.methods if check else ()) if name not in names]
             if unknown:
@@ -180,7 +184,7 @@ class Study:
     @cached_property
     def plan(self) -> Plan:
         """All its jobs, block after block, and what each is for."""
-        model = self.model or fingerprint.of_model(self.cases.model)
+        model = fingerprint.of_model(self.cases.model, self.model)
         blocks: dict[str, Cases] = {}
         tasks: list[Task] = []
         spans = []
@@ -293,6 +297,7 @@ class Study:
                     "name": method.name,
                     "group": method.group,
                     "why": method.why,
+                    "of": method.of,
                     "explainers": {side: repr(made) for side, made in method.explainers.items()},
                 }
                 for method in self.methods
@@ -304,9 +309,8 @@ class Study:
                 for name in ("sanity", "sensitivity", "diagnostics", "gallery")
                 if (check := getattr(self, name)) is not None
             },
-            "sensitivity": self.sensitivity and {"radius": self.sensitivity.radius, "top": self.sensitivity.top},
             "top": self.gallery.top if self.gallery else None,
-            "settings": dict(self.settings),
+            "about": dict(self.about),
             "units": [{"key": task.job.key, "kind": task.job.kind, **task.role} for task in tasks],
         }
 
@@ -376,6 +380,7 @@ def _told(measure: Measure, reference: str | None) -> dict[str, Any]:
         "higher": measure.criterion.higher_is_better,
         "bound": robustness.bound if isinstance(robustness, Robustness) else "exact",
         "reference": reference,
+        "draws": getattr(measure.criterion, "draws", 1),
         "group": "reference" if reference else measure.group,
         "why": measure.why,
     }

@@ -14,6 +14,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from PIL import Image
 
+from holdfast.analyses.result import plain
 from holdfast.curve import Curve
 from holdfast.experiment.results import Picture, Results
 from holdfast.report.pictures import blend, grey, mark
@@ -48,17 +49,25 @@ def curves(results: Results) -> dict[str, str]:
 
 def _curves(ax: Any, by: Mapping[str, Curve]) -> None:
     for place, (name, curve) in enumerate(by.items()):
-        values, percent = curve.capped().double(), 100 * curve.sizes.double()
-        mean = values.mean(0)
-        spread = values.std(0, correction=0) / max(1, len(values) - 1) ** 0.5
+        values, percent = _known(curve), 100 * curve.sizes.double()
+        mean = values.nanmean(0)
+        spread = (values - mean).square().nanmean(0).sqrt() / max(1, len(values) - 1) ** 0.5
         style = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _DASHES[place // len(_COLOURS) % len(_DASHES)]}
-        ax.plot(percent, mean, marker="o", markersize=3, linewidth=2.4 if place == 0 else 1.3, label=name, **style)
+        ax.plot(
+            percent, mean, marker="o", markersize=3, linewidth=2.4 if place == 0 else 1.3, label=plain(name), **style
+        )
         ax.fill_between(percent, mean - spread, mean + spread, color=style["color"], alpha=0.12, linewidth=0)
         some = curve.censored.any(0)
         if bool(some.any()):  # where the largest move possible stands in
             ax.plot(percent[some], mean[some], "o", markersize=7, fillstyle="none", color=style["color"])
     ax.set_xlabel("features called relevant, %")
     ax.legend(fontsize=7, frameon=False, ncols=2)
+
+
+def _known(curve: Curve) -> torch.Tensor:
+    """Values with the largest move in place of censored ones, or NaN where no box says what that is."""
+    values = torch.where(curve.censored, curve.ceiling, curve.values).double()
+    return values.masked_fill(torch.isinf(values) | (curve.censored & (curve.ceiling == 0)), torch.nan)
 
 
 def analyses(results: Results) -> dict[str, dict[str, str]]:

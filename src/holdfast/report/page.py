@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import jinja2
 
 from holdfast.errors import HoldfastError
+from holdfast.experiment.export import written
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import figures
 from holdfast.report.tables import Estimate, Table, every_table, number, text
@@ -48,17 +48,13 @@ def as_markdown(results: Results, tables: list[Table]) -> str:
 
 
 def write(out: Path, content: str) -> None:
-    """Whole or not at all."""
+    """A text file, whole or not at all; its folder is made if need be."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=out.parent, prefix=f".{out.name}.", delete=False, encoding="utf-8"
-        ) as part:
-            part.write(content)
-        os.chmod(part.name, 0o644)
-        os.replace(part.name, out)
     except OSError as error:
         raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
+    with written(out) as part:
+        part.write_text(content, encoding="utf-8")
 
 
 def _page(results: Results, tables: list[Table]) -> str:
@@ -94,6 +90,7 @@ def _page(results: Results, tables: list[Table]) -> str:
         targeted=_targeted(results),
         spent=sorted(results.spent().items(), key=lambda item: -item[1][1]),
         notes=results.notes,
+        refused=results.refused,
         results=results,
     )
 
@@ -129,35 +126,55 @@ def findings(results: Results) -> list[str]:
         return []
     told = {(c.criterion, c.other): c.verdict for c in tested.comparisons}
     areas = results.areas("table", "probe", measures=("table", "probe"))
+    means = {(name, who): float(area.double().mean()) for name, by in areas.items() for who, area in by.items()}
     said = []
     for measure in results.measures("table"):
-        name = measure["name"]
-        rivals = [other for other in results.methods("table") if told.get((name, other)) == "loss"]
-        if measure["kind"] not in ("Insertion", "Deletion") or not rivals:
+        rivals = [other for other in results.methods("table") if told.get((measure["name"], other)) == "loss"]
+        if measure["kind"] in ("Insertion", "Deletion") and rivals:
+            theirs = _list([f"{rival} {number(means[measure['name'], rival])}" for rival in rivals])
+            ours = number(means[measure["name"], results.main])
+            said.append(f"By {measure['name']} {results.main} has {ours} and loses to {theirs}.")
+            said += _by_variants(results, measure, rivals, told, means)
+            said += _by_margins(results, measure, rivals, told, means)
+    return said
+
+
+Told = Mapping[tuple[str, str], str]
+Means = Mapping[tuple[str, str], float]
+
+
+def _by_variants(results: Results, measure: dict[str, Any], rivals: list[str], told: Told, means: Means) -> list[str]:
+    """What variants of a rival, or of the main method itself, say about a criterion that was lost."""
+    name, sign, said = measure["name"], 1 if measure["higher"] else -1, []
+    for method in results.study["methods"]:
+        probe, of = method["name"], method["of"]
+        if method["group"] != "probe" or (name, probe) not in means:
             continue
-        mean = {method: float(value.double().mean()) for method, value in areas[name].items()}
-        theirs = _list([f"{rival} {number(mean[rival])}" for rival in rivals])
-        said.append(f"By {name} {results.main} has {number(mean[results.main])} and loses to {theirs}.")
-        sign = 1 if measure["higher"] else -1
-        for probe in results.methods("probe"):
-            asked = next(m["why"] for m in results.study["methods"] if m["name"] == probe)
-            if probe.startswith(results.main):
-                ahead = all(sign * mean[probe] > sign * mean[rival] for rival in rivals)
-                better = told.get((name, probe)) == "loss"
-                answer = "Yes: it is ahead of them all" if ahead else "In part: it does better"
-                answer = answer if better else "No: it does no better"
-            elif any(probe.startswith(rival) for rival in rivals):
-                answer = _answer(results.main, told.get((name, probe)), "without that")
-            else:
-                continue
-            said.append(f"{_capital(asked)} {answer} ({probe}: {number(mean[probe])}).")
-        for margin in results.measures("probe"):
-            if margin["kind"] == measure["kind"]:
-                by = {method: float(value.double().mean()) for method, value in areas[margin["name"]].items()}
-                for rival in rivals:
-                    answer = _answer(results.main, told.get((margin["name"], rival)), f"by {margin['name']}")
-                    shown = f"{results.main} {number(by[results.main])}, {rival} {number(by[rival])}"
-                    said.append(f"{_capital(margin['why'])} {answer} ({shown}).")
+        if of in rivals:
+            answer = _answer(results.main, told.get((name, probe)), "without that")
+        elif of == results.main:
+            ahead = [rival for rival in rivals if sign * means[name, probe] > sign * means[name, rival]]
+            behind = [rival for rival in rivals if rival not in ahead]
+            answer = "No: it does no better" if told.get((name, probe)) != "loss" else "Yes: so it is ahead of them"
+            if answer.startswith("Yes") and behind:
+                found = f"and is ahead of {_list(ahead)}, " if ahead else ""
+                answer = f"In part: it does better {found}but is behind {_list(behind)}"
+        else:
+            continue
+        said.append(f"{_capital(method['why'])} {answer} ({probe}: {number(means[name, probe])}).")
+    return said
+
+
+def _by_margins(results: Results, measure: dict[str, Any], rivals: list[str], told: Told, means: Means) -> list[str]:
+    """What another way of scoring says about a criterion that was lost."""
+    said = []
+    for other in results.measures("probe"):
+        name = other["name"]
+        for rival in rivals if other["kind"] == measure["kind"] else ():
+            if (name, rival) in means and (name, results.main) in means:
+                answer = _answer(results.main, told.get((name, rival)), f"by {name}")
+                shown = _list([f"{who} {number(means[name, who])}" for who in (results.main, rival)])
+                said.append(f"{_capital(other['why'])} {answer} ({shown}).")
     return said
 
 
@@ -190,6 +207,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         ("units", f"{len(results.units):,}" + (f", {results.missing:,} missing" if results.missing else "")),
         ("model rows", f"{sum(unit.forward for unit in results.units.values()):,}"),
         ("holdfast", study["version"]),
+        *study["about"].items(),
     ]
     return [(name, value) for name, value in facts if value]
 

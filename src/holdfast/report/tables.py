@@ -19,7 +19,7 @@ from holdfast.report import published
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % interval; ``best`` of its column, ``draw`` with the best."""
+    """A mean with its 95 % interval; ``best``: the best of its column, or what is to be seen first."""
 
     value: float
     low: float = math.nan
@@ -47,6 +47,7 @@ class Table:
     def markdown(self) -> str:
         """As a Markdown table under its title."""
         cells = [self.columns, *([text(cell) for cell in row] for row in self.rows)]
+        cells = [[cell.replace("|", r"\|") for cell in row] for row in cells]
         widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
         lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in cells]
         lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
@@ -91,7 +92,7 @@ class Table:
 
 
 def number(value: float) -> str:
-    """Four figures, no more than one would read."""
+    """Three figures, or two decimals: no more than one would read."""
     if math.isnan(value):
         return ""
     if value == 0 or 0.01 <= abs(value) < 100_000:
@@ -110,7 +111,7 @@ def text(cell: Cell) -> str:
 
 _SPECIAL = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}"}
 _SPECIAL |= {sign: "\\" + sign for sign in "&%$#_"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_SPECIAL |= {"∞": r"$\infty$", "–": "--", "≤": r"$\leq$", "…": r"\dots{}"}
+_SPECIAL |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "∞": r"$\infty$", "–": "--", "≤": r"$\leq$", "…": r"\dots{}"}
 
 
 def _tex(words: str) -> str:
@@ -155,6 +156,8 @@ def _arrow(measure: dict[str, Any]) -> str:
 
 
 def _estimates(values: dict[str, torch.Tensor], higher: bool) -> dict[str, Estimate]:
+    if not values:
+        return {}
     means = {name: float(value.double().mean()) for name, value in values.items()}
     best = (max if higher else min)(means.values())
     return {name: Estimate(means[name], *bootstrap(value), means[name] == best) for name, value in values.items()}
@@ -170,7 +173,8 @@ def _areas(results: Results, key: str, title: str, kinds: Sequence[str], tested:
     verdicts = {(c.criterion, c.other): c.verdict for c in tested.comparisons} if tested else {}
     columns: list[str] = ["method"]
     for measure in measures:
-        columns += [_arrow(measure), *(["paper"] if known else []), f"{results.main} against it"]
+        paper = [f"paper's {measure['name']}"] if known else []
+        columns += [_arrow(measure), *paper, f"{results.main} by {measure['name']}"]
     found = {measure["name"]: _estimates(areas[measure["name"]], measure["higher"]) for measure in measures}
     rows = []
     for method in results.methods("table"):
@@ -181,14 +185,26 @@ def _areas(results: Results, key: str, title: str, kinds: Sequence[str], tested:
             row.append(verdicts.get((name, method)))
         rows.append(tuple(row))
     span = results.study["sizes"]
+    capped = [_capped(results, measure) for measure in measures]
     note = (
         f"Areas under the curves from {span[0]:.0%} to {span[-1]:.0%} of the features, x in percent; means over "
         f"{len(results.examples)} examples with 95 % bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are "
-        f"those of a paired t-test at 95 %."
-    )
+        f"those of a paired t-test at 95 %. {' '.join(one for one in capped if one)}"
+    ).strip()
     if known:
         note += " The paper's are of another network, other digits and a looser judge: compare orders, not sizes."
     return Table(key, title, tuple(columns), tuple(rows), note)
+
+
+def _capped(results: Results, measure: dict[str, Any]) -> str:
+    """How many points of the main method's curve are not known."""
+    curve = results.curve(results.main, measure)
+    if curve is None or not bool(curve.censored.any()):
+        return ""
+    return (
+        f"{int(curve.censored.sum())} of the {curve.censored.numel()} points of {results.main} by {measure['name']} "
+        "are censored: no change was found, and the largest move possible stands in."
+    )
 
 
 def _verdicts(results: Results, tested: Significance | None) -> Table | None:
@@ -243,8 +259,7 @@ def _crossed(results: Results) -> Table | None:
         for side in results.sides(method) if len(results.sides(method)) > 1 else ():
             row: list[Cell] = [method, "Robustness-S̄r" if side == "rest" else "Robustness-Sr"]
             for measure in measures:
-                curve = results.curve(method, measure, side)
-                value = None if curve is None else curve.auc()
+                value = results.area(method, measure, side)
                 own = measure["side"] == side
                 row.append(None if value is None else Estimate(float(value.double().mean()), *bootstrap(value), own))
             rows.append(tuple(row))
@@ -281,7 +296,9 @@ def _ablation(results: Results) -> Table | None:
         rows.append(tuple(row))
     columns = ["method"]
     for measure in measures:
-        columns += [_arrow(measure), f"{results.main} / it", "verdict", *(["paper"] if known else [])]
+        name = measure["name"]
+        paper = [f"paper's {name}"] if known else []
+        columns += [_arrow(measure), f"{results.main} / it by {name}", f"verdict by {name}", *paper]
     note = (
         f"{results.main} against its own halves (Greedy tries every feature alone, One-Step Banzhaf values all of them "
         "once) and, where it was run, against the paper's regression on a cheap attack."
@@ -295,7 +312,8 @@ def _probes(results: Results) -> Table | None:
     if not probes:
         return None
     measures = [m for m in results.measures("table", "probe") if m["kind"] in ("Insertion", "Deletion")]
-    lost = lost_to(results)
+    tested = results.compared("table")
+    lost = [c.other for c in tested.comparisons if c.verdict == "loss"] if tested else []
     names = [results.main, *lost, *probes]
     higher = {m["name"]: m["higher"] for m in measures}
     areas = results.areas("table", "probe", measures=("table", "probe"))
@@ -313,12 +331,6 @@ def _probes(results: Results) -> Table | None:
         f"The columns of margins: {question}" for question in asked
     )
     return Table("probes", "Variants that tell what decides", columns, tuple(rows), note)
-
-
-def lost_to(results: Results) -> list[str]:
-    """Methods of the tables that beat the main one by some criterion."""
-    tested = results.compared("table")
-    return list(dict.fromkeys(c.other for c in tested.comparisons if c.verdict == "loss")) if tested else []
 
 
 def _references(results: Results, criterion: str) -> Table | None:

@@ -11,7 +11,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const x = value(a), y = value(b);
       if (x === "" || y === "") return (x === "") - (y === "");
       const p = Number(x), q = Number(y);
-      const by = Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y) : p - q;
+      const by = Number.isNaN(p) || Number.isNaN(q) ? x.localeCompare(y, undefined, { numeric: true }) : p - q;
       return rising ? by : -by;
     };
     table.tBodies[0].append(...[...table.tBodies[0].rows].sort(order));
