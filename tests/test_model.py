@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -158,3 +159,38 @@ def test_noise_outside_a_modules_domain_does_not_refuse_it() -> None:
             return x.log()
 
     assert hf.Classifier(Logarithm().eval()).ask(torch.rand(3, 4) + 0.01).label.shape == (3,)
+
+
+def test_normalize_keeps_inputs_bounds_and_radii_in_the_units_of_pixels() -> None:
+    torch.manual_seed(0)
+    line = torch.nn.Linear(3 * 4 * 4, 3)
+    net = torch.nn.Sequential(torch.nn.Flatten(), line).double().eval().requires_grad_(False)
+    mean, std = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.3, 0.25])
+    model = hf.Classifier(net, bounds=(0, 1), normalize=(mean, std))
+    x = torch.rand(2, 3, 4, 4).double()
+    wanted = net((x - mean.view(3, 1, 1).double()) / std.view(3, 1, 1).double())
+    torch.testing.assert_close(model(x), wanted)
+    torch.testing.assert_close(hf.Classifier(net, normalize=(0.5, (0.2, 0.2, 0.2)))(x), net((x - 0.5) / 0.2))
+    radii = hf.Linear()(hf.Classifier(net, normalize=(mean, std)).ask(x), torch.ones(2, 1, 16, dtype=torch.bool))
+    weight = line.weight.view(3, 3, 4, 4) / std.view(3, 1, 1)  # per unit of the pixel, not of the normalised value
+    for case in range(2):
+        label = int(wanted[case].argmax())
+        others = [k for k in range(3) if k != label]
+        nearest = min(
+            float((wanted[case, label] - wanted[case, k]) / (weight[label] - weight[k]).norm()) for k in others
+        )
+        assert float(radii.radius[case, 0]) == pytest.approx(nearest)
+
+
+@pytest.mark.parametrize(
+    ("normalize", "says"),
+    [
+        ((0.5,), "normalize must be \\(mean, std\\)"),
+        ((0.5, 0.0), "std > 0"),
+        ((float("nan"), 1.0), "must be finite"),
+        (((0.5, 0.5), (1.0, 1.0, 1.0)), "2 means and 3 deviations"),
+    ],
+)
+def test_bad_normalization_is_refused(normalize: Any, says: str) -> None:
+    with pytest.raises(hf.HoldfastError, match=says):
+        hf.Classifier(torch.nn.Flatten().eval(), normalize=normalize)

@@ -56,16 +56,26 @@ class Classifier:
     logarithms of the probabilities are, and saturated inputs are warned about, since a vanishing
     gradient would otherwise read as robustness).
 
+    ``normalize`` is what the module wants done to inputs first, ``(mean, std)`` a channel: inputs, bounds and radii
+    stay in the units of ``bounds``, pixels from 0 to 1 say, whatever the module was trained on.
+
     ``chunk`` fixes the rows that go through the module at once; by default it follows from the memory
     that one row's activations take, so that it never depends on timing.
     """
 
-    def __init__(self, module: nn.Module, bounds: tuple[Bound, Bound] | None = None, *, chunk: int | None = None):
+    def __init__(
+        self,
+        module: nn.Module,
+        bounds: tuple[Bound, Bound] | None = None,
+        *,
+        normalize: tuple[Bound, Bound] | None = None,
+        chunk: int | None = None,
+    ):
         if not isinstance(module, nn.Module):
             raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
         if chunk is not None and chunk < 1:
             raise HoldfastError(f"chunk must be at least one row, got {chunk}.")
-        self.module = module
+        self.module = module if normalize is None else Normalized(module, *_mean_and_std(normalize))
         self.require_eval()
         weight = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), torch.zeros(0))
         self.device: torch.device = weight.device
@@ -327,6 +337,37 @@ class BlackBox(Classifier):
         raise HoldfastError(
             "the model is a black box without gradients: use a method that needs none (holdfast list says which)."
         )
+
+
+class Normalized(nn.Module):
+    """A module whose inputs are shifted and scaled first, channel by channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, module: nn.Module, mean: Tensor, std: Tensor):
+        super().__init__()
+        self.module = module
+        weight = next(module.parameters(), mean)
+        self.register_buffer("mean", mean.to(weight))
+        self.register_buffer("std", std.to(weight))
+        self.train(module.training)
+
+    def forward(self, rows: Tensor) -> Any:
+        shape = (-1, *[1] * (rows.ndim - 2))
+        return self.module((rows - self.mean.view(shape)) / self.std.view(shape))
+
+
+def _mean_and_std(normalize: Any) -> tuple[Tensor, Tensor]:
+    try:
+        mean, std = (torch.as_tensor(part, dtype=torch.double).flatten() for part in normalize)
+    except (TypeError, ValueError) as error:
+        raise HoldfastError(f"normalize must be (mean, std), numbers or one a channel, got {normalize!r}.") from error
+    if not bool(torch.isfinite(mean).all()) or not bool((torch.isfinite(std) & (std > 0)).all()):
+        raise HoldfastError(f"normalize must be finite with std > 0, got {normalize!r}.")
+    if len(mean) != len(std) and 1 not in (len(mean), len(std)):
+        raise HoldfastError(f"normalize has {len(mean)} means and {len(std)} deviations: give one a channel of both.")
+    return mean, std
 
 
 class _Function(nn.Module):
