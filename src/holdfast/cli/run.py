@@ -246,7 +246,7 @@ class _Board:
             done, total = counts.setdefault(who, [0, 0])
             counts[who] = [done + (task.job.key in progress.finished), total + 1]
             if task.job.key in shares:
-                current[who] = f"{task.label.replace(who, '').strip()} {shares[task.job.key]:.0%}"
+                current[who] = f"{' '.join(task.label.replace(who, '').split())} {shares[task.job.key]:.0%}"
         table = Table(box=None, pad_edge=False)
         for column in ("method", "", "units", "in hand"):
             table.add_column(column, justify="right" if column == "units" else "left", no_wrap=True)

