@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import holdfast as hf
-from holdfast.experiment import Local, Measure, Method, Progress, Store, Study, Unit, run
+from holdfast.experiment import Local, Measure, Method, Progress, Store, Study, Summary, Unit, run
 from holdfast.experiment.engine import Batch, Outcome
 from holdfast.experiment.export import rows
 from holdfast.experiment.fingerprint import of_model
@@ -21,9 +22,9 @@ from studies import SMALL, Broken, Faulty, small_study, toy_study
 from toys import small_net
 
 
-def compute(study: Study, path: Path, **more: object) -> tuple[Results, object]:
+def compute(study: Study, path: Path, **more: Any) -> tuple[Results, Summary]:
     with Store.open(path) as store:
-        summary = run(study, store, **more)  # type: ignore[arg-type]  # passed on as they are
+        summary = run(study, store, **more)
     return Results(path), summary
 
 
@@ -45,7 +46,7 @@ def test_nothing_is_computed_twice_and_a_new_method_alone(tmp_path: Path) -> Non
     compute(first, path)
     before = first.cases.model.queries
     _, again = compute(toy_study({"Grad": hf.Grad()}), path)
-    assert (again.made, again.stored) == (0, len(first.plan.jobs))  # type: ignore[attr-defined]
+    assert (again.made, again.stored) == (0, len(first.plan.jobs))
     assert first.cases.model.queries == before
     made: list[Unit] = []
     wider = toy_study({"Grad": hf.Grad(), "Random": hf.Random()})
@@ -74,8 +75,8 @@ def test_a_key_follows_every_part_of_what_made_it() -> None:
 def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     study = toy_study({"Grad": hf.Grad(), "Broken": Broken()})
     results, summary = compute(study, tmp_path / "results.db")
-    assert set(summary.failed.values()) == {"this one never works."}  # type: ignore[attr-defined]
-    assert summary.missing == len(summary.failed) == 2 * 3  # type: ignore[attr-defined]  # a ranking and two curves a block
+    assert set(summary.failed.values()) == {"this one never works."}
+    assert summary.missing == len(summary.failed) == 2 * 3  # a ranking and two curves a block
     assert results.methods() == ["Grad"]
     assert results.missing == 6
     assert results.examples == [0, 1, 2, 3]
@@ -83,7 +84,7 @@ def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
 
 def test_a_bug_in_an_explainer_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     results, summary = compute(toy_study({"Grad": hf.Grad(), "Faulty": Faulty()}), tmp_path / "results.db")
-    said = set(summary.failed.values())  # type: ignore[attr-defined]
+    said = set(summary.failed.values())
     assert said == {"ranking Faulty() failed with RuntimeError: shape mismatch"}
     assert results.methods() == ["Grad"]
 
@@ -96,12 +97,12 @@ def test_a_stop_keeps_what_is_in_hand_and_goes_on_later(tmp_path: Path) -> None:
         seen.append(progress.done)
 
     _, summary = compute(study, path, notify=notify, stop=lambda: bool(seen) and seen[-1] >= 3)
-    assert summary.stopped  # type: ignore[attr-defined]
-    assert 3 <= summary.made < len(study.plan.jobs)  # type: ignore[attr-defined]
+    assert summary.stopped
+    assert 3 <= summary.made < len(study.plan.jobs)
     partial = Results(path)
-    assert partial.missing == summary.missing  # type: ignore[attr-defined]
+    assert partial.missing == summary.missing
     _, rest = compute(study, path)
-    assert rest.made == summary.missing  # type: ignore[attr-defined]
+    assert rest.made == summary.missing
     undisturbed, _ = compute(study, tmp_path / "whole.db")
     assert list(rows(Results(path))) == list(rows(undisturbed))
 
@@ -165,9 +166,9 @@ class Unlucky(Local):
 def test_an_engines_failure_is_a_failure_of_its_batch_only(tmp_path: Path) -> None:
     study = toy_study({"Grad": hf.Grad()})
     _, summary = compute(study, tmp_path / "results.db", engine=Unlucky())
-    assert set(summary.failed.values()) == {"lost."}  # type: ignore[attr-defined]
+    assert set(summary.failed.values()) == {"lost."}
     _, again = compute(study, tmp_path / "results.db")
-    assert again.missing == 0  # type: ignore[attr-defined]
+    assert again.missing == 0
 
 
 def test_studies_that_make_no_sense() -> None:

@@ -59,6 +59,10 @@ class Job(ABC):
     def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
         """Its arrays, and what there is to say about them."""
 
+    def make_with(self, cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None) -> list[Made]:
+        """Its own arrays and those of its company, which differs only in what is ``given``."""
+        return [self.make(cases, units, progress) for units in given]
+
     @abstractmethod
     def rows(self, cases: Cases) -> int | None:
         """About how many rows it puts through the model; None if not known."""
@@ -137,11 +141,32 @@ class _Together(_OfRanking):
 
     @abstractmethod
     def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
-        """Arrays of all cases, first axis first."""
+        """Arrays with a row for each of these cases."""
+
+    def asked(self, cases: Cases) -> Cases:
+        """Those of the block's cases that it is about."""
+        return cases
 
     @final
     def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        return _make([self], cases, [given], progress)[0]
+        return self.make_with(cases, [given], progress)[0]
+
+    @final
+    def make_with(self, cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None) -> list[Made]:
+        asked = self.asked(cases)
+        count = len(asked)
+        rankings = [ranking_of(units[0], cases.x.device)[:count] for units in given]
+        again = torch.arange(count, device=cases.x.device).repeat(len(given))
+        arrays, notes = self.make_all(asked[again], _one_after_another(rankings), progress)
+        spans = [slice(k * count, (k + 1) * count) for k in range(len(given))]
+        return [({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
+
+
+def _one_after_another(rankings: Sequence[Ranking]) -> Ranking:
+    order, scores, count, empty = (
+        torch.cat([getattr(ranking, name) for ranking in rankings]) for name in ("order", "scores", "count", "empty")
+    )
+    return Ranking(order, scores, count, empty=empty)
 
 
 @final
@@ -194,7 +219,10 @@ class Change(_Together):
         return _times(self.judge.rows, 2 * self.examples)
 
     def company(self, cases: Cases) -> tuple[str, int]:
-        return f"{self.judge!r} {self.top}", 2 * self.examples
+        return f"{self.judge!r} {self.top} {self.examples}", 2 * self.examples
+
+    def asked(self, cases: Cases) -> Cases:
+        return cases[: self.examples]
 
 
 @final
@@ -314,7 +342,7 @@ def perform(
     before, started = cases.model.queries, time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", HoldfastWarning)
-        made = _make(jobs, cases, given, progress)
+        made = jobs[0].make_with(cases, given, progress)
     _settle(cases)
     seconds, spent = time.perf_counter() - started, cases.model.queries - before
     for one in said:  # not ours: passed on as they came
@@ -327,25 +355,6 @@ def perform(
         Unit(job.kind, job.made_of(), arrays, seconds / len(jobs), forward, gradient, machine, (*notes, *warned))
         for job, (arrays, notes), forward, gradient in zip(jobs, made, *each, strict=True)
     ]
-
-
-def _make(jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None) -> list[Made]:
-    first = jobs[0]
-    if not isinstance(first, _Together):
-        return [job.make(cases, units, progress) for job, units in zip(jobs, given, strict=True)]
-    shown = cases[: first.examples] if isinstance(first, Change) else cases
-    rankings = [ranking_of(units[0], cases.x.device)[: len(shown)] for units in given]
-    again = torch.arange(len(shown), device=cases.x.device).repeat(len(jobs))
-    arrays, notes = first.make_all(shown[again], _one_after_another(rankings), progress)
-    spans = [slice(k * len(shown), (k + 1) * len(shown)) for k in range(len(jobs))]
-    return [({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
-
-
-def _one_after_another(rankings: Sequence[Ranking]) -> Ranking:
-    order, scores, count, empty = (
-        torch.cat([getattr(ranking, name) for ranking in rankings]) for name in ("order", "scores", "count", "empty")
-    )
-    return Ranking(order, scores, count, empty=empty)
 
 
 def _part(total: int, count: int) -> list[int]:
