@@ -194,3 +194,14 @@ def test_normalize_keeps_inputs_bounds_and_radii_in_the_units_of_pixels() -> Non
 def test_bad_normalization_is_refused(normalize: Any, says: str) -> None:
     with pytest.raises(hf.HoldfastError, match=says):
         hf.Classifier(torch.nn.Flatten().eval(), normalize=normalize)
+
+
+def test_a_classifier_on_another_device_is_a_copy_with_its_box() -> None:
+    model = hf.Classifier(small_net(), (0.0, torch.ones(12)))
+    assert model.on("cpu") is model
+    moved = model.on("meta")  # a device that every machine has
+    assert moved.device.type == "meta"
+    assert {weight.device.type for weight in moved.module.parameters()} == {"meta"}
+    assert moved.high is not None
+    assert moved.high.device.type == "meta"
+    assert {weight.device.type for weight in model.module.parameters()} == {"cpu"}

@@ -159,7 +159,7 @@ class Classifier:
         if torch.device(device) == self.device:
             return self
         other = self.through(copy.deepcopy(self.module).to(device))
-        other.device = torch.device(device)
+        other.device = torch.zeros(0, device=device).device  # "cuda" is a number of it
         other.low, other.high = (None if end is None else end.to(device) for end in (self.low, self.high))
         return other
 

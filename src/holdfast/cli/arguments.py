@@ -35,8 +35,7 @@ def usable_device(device: str) -> torch.device:
 
 def classifier(device: str) -> Classifier:
     """The embedded digit network on that device."""
-    where = usable_device(device)
-    return Classifier(mnist_cnn().module.to(where), bounds=(0, 1))
+    return mnist_cnn().on(usable_device(device))
 
 
 def norm(p: str) -> float:

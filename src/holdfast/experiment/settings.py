@@ -327,7 +327,7 @@ def _model(
     if asked.weights == "embedded":
         if settings.data.name != "mnist":
             raise HoldfastError('model.weights should be "train" or a file: the embedded network knows digits only.')
-        return Classifier(mnist_cnn().module.to(device), bounds=(0, 1)), {}
+        return mnist_cnn().on(device), {}
     path = Path(asked.weights)
     if asked.weights == "train":
         content = json.dumps([settings.data.name, asked.model_dump()], sort_keys=True)
@@ -337,7 +337,7 @@ def _model(
     network, about = mnist_network(), {}
     if path.exists() or asked.weights != "train":
         about = load_weights(network, path)
-    return Classifier(network.eval().requires_grad_(False).to(device), bounds=(0, 1)), about
+    return Classifier(network.eval().requires_grad_(False), bounds=(0, 1)).on(device), about
 
 
 def _train(settings: Settings, path: Path, device: str, progress: Progress | None) -> None:
