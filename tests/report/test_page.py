@@ -19,7 +19,7 @@ from holdfast.experiment import Measure, Store, Study, Unit, run
 from holdfast.experiment.results import Results
 from holdfast.report import every_table, write_page
 from holdfast.report.page import findings, verdict
-from holdfast.report.tables import Estimate, Table, number
+from holdfast.report.table import Estimate, Table, number
 from studies import toy_study
 from toys import small_net
 

@@ -14,7 +14,8 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.export import written
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import figures
-from holdfast.report.tables import Estimate, Table, every_table, number, text
+from holdfast.report.table import Estimate, Table, number, text
+from holdfast.report.tables import every_table
 
 _SECTIONS = (
     ("robustness", "How fast does it hold?", ("table-1",)),
