@@ -113,9 +113,13 @@ def test_run_report_and_export(call: Call, tmp_path: Path) -> None:
         (["export", "none.db", "-o", "x.csv"], "there are no results none.db"),
     ],
 )
-def test_wrong_things_around_experiments(call: Call, arguments: list[object], says: str) -> None:
+def test_wrong_things_around_experiments(
+    call: Call, arguments: list[object], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     _, said = call(*arguments, code=2)
     assert says in " ".join(said.split())
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
 def test_results_cannot_go_into_a_file(call: Call, tmp_path: Path) -> None:

@@ -64,8 +64,9 @@ def run(
             root = None if data is None else str(data)
             return study(settings, name, folder, limit=limit, data=root, device=device, train=train, progress=progress)
 
+    planned = make(train=False)  # complaints come before anything is written
     if dry_run:
-        show_plan(make(train=False), folder / "results.db", as_json)
+        show_plan(planned, folder / "results.db", as_json)
         return
     engines: dict[str, Callable[[], Engine]] = {"local": Local, "ray": lambda: _cluster(address, workers, device)}
     summary = carry_out(lambda: make(train=True), folder, engines[chosen], quiet=quiet, as_json=as_json)
