@@ -16,6 +16,7 @@ ORDER = [
     "chunks",
     "features",
     "cases",
+    "pace",
     "model",
     "reference",
     "ranking",

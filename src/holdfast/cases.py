@@ -60,7 +60,7 @@ class Cases:
         """Check everything a question is made of; nothing runs on bad input."""
         x = _inputs(model, x)
         laid = _features(features, x)
-        logits = model(x)
+        logits = model(x, as_it_is=True)
         if not bool(torch.isfinite(logits).all()):
             raise HoldfastError("the module returns NaN or infinite scores for these inputs.")
         model.warn_if_saturated(logits)

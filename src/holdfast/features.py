@@ -162,7 +162,9 @@ class Features:
 
     def pool(self, values: Tensor) -> Tensor:
         """Sum of a value a coordinate over each feature: ``[B, *shape]`` -> ``[B, count]``."""
-        flat = self.ids.expand(values.shape).flatten(1)
+        shared = [axis for axis in range(1, values.ndim) if self.ids.shape[axis] == 1 < values.shape[axis]]
+        values = values.sum(shared, keepdim=True) if shared else values  # joint channels: a third of what follows
+        flat = self.ids.flatten(1).expand(len(values), -1)
         sums = values.new_zeros(len(values), self.count + 1)
         return sums.scatter_add_(1, flat + 1, values.flatten(1))[:, 1:]  # slot 0 takes the FIXED ones
 

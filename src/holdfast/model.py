@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from holdfast.cases import Cases
 from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.pace import Pace, fastest
 
 if TYPE_CHECKING:
     from holdfast.features import Features
@@ -25,7 +26,7 @@ Output = Literal["logits", "log-probabilities", "softmax", "probabilities"]
 
 _SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
 _CPU_ACTIVATIONS = 16 * 2**20  # about a core's share of cache: larger batches measure slower
-_GPU_ACTIVATIONS = 4 * 2**30
+_GPU_SHARE = 1 / 8  # of a GPU's memory that activations may fill
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Classifier:
     stay in the units of ``bounds``, pixels from 0 to 1 say, whatever the module was trained on.
 
     ``chunk`` fixes the rows that go through the module at once; by default it follows from the memory
-    that one row's activations take, so that it never depends on timing.
+    that one row's activations take, so that it never depends on timing. ``pace`` is how to compute the same faster,
+    as ``tuned`` finds it by the stopwatch; decisions are asked of the module as it is.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Classifier:
         *,
         normalize: tuple[Bound, Bound] | None = None,
         chunk: int | None = None,
+        pace: Pace | None = None,
     ):
         if not isinstance(module, nn.Module):
             raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
@@ -86,9 +89,11 @@ class Classifier:
         self.queries = Queries()
         #: Scores a row gets; known once the module has been asked.
         self.classes = 0
+        self.pace = Pace() if pace is None else pace
         self._chunk = chunk
         self._chunks: dict[tuple[int, ...], int] = {}
         self._output: Output | None = None
+        self._form: nn.Module | None = None  # the module as the pace has it
 
     def __repr__(self) -> str:
         box = "None" if self.low is None or self.high is None else f"({_brief(self.low)}, {_brief(self.high)})"
@@ -96,25 +101,30 @@ class Classifier:
 
     # ------------------------------------------------------------------ asking
 
-    def __call__(self, rows: Tensor) -> Tensor:
-        """Logits ``[R, classes]``, no gradient kept."""
+    def __call__(self, rows: Tensor, *, as_it_is: bool = False) -> Tensor:
+        """Logits ``[R, classes]``, no gradient kept; by the module ``as_it_is``, not a faster form of it, if asked."""
         rows = torch.as_tensor(rows).to(self.device, self.dtype)
         if rows.ndim < 2 or not len(rows):
             raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
         self._look(rows)
+        module = self.module if as_it_is else self._faster(rows)
         with torch.no_grad():
-            parts = chunked(lambda piece: self._logits(rows[piece]), len(rows), self.chunk(rows, gradient=False))
+            size = self.chunk(rows, gradient=False)
+            parts = chunked(lambda piece: self._logits(rows[piece], module), len(rows), size)
             logits = torch.cat([part for _, part in parts])
         self.queries += Queries(forward=len(rows))
         return logits
 
-    def gradient(self, rows: Tensor, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Logits, and the gradient at ``rows`` of ``loss(logits) -> [R]``, all in one pass."""
+    def gradient(self, rows: Tensor, loss: Callable[[Tensor], Tensor], *, draft: bool = False) -> tuple[Tensor, Tensor]:
+        """Logits, and the gradient at ``rows`` of ``loss(logits) -> [R]``, all in one pass.
+
+        A ``draft`` may be less exact, as the model's pace says: for searches that claim nothing by it.
+        """
         self.require_gradients()
         self._look(rows)
         with torch.enable_grad():
             points = rows.detach().requires_grad_(True)
-            logits = self._logits(points)
+            logits = self._logits(points, self._faster(rows), self.pace.draft if draft else None)
             value = loss(logits).sum()
             slope = torch.zeros_like(rows)
             if value.requires_grad:  # not so when no score depends on the input
@@ -122,12 +132,12 @@ class Classifier:
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
 
-    def logits(self, rows: Tensor) -> Tensor:
+    def logits(self, rows: Tensor, *, as_it_is: bool = False) -> Tensor:
         """Logits to be differentiated by the caller: every row counts as one with gradient."""
         self.require_gradients()
         self._look(rows)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
-        return self._logits(rows)
+        return self._logits(rows, self.module if as_it_is else self._faster(rows))
 
     def ask(
         self,
@@ -149,9 +159,9 @@ class Classifier:
         return logits.softmax(1)
 
     def through(self, module: nn.Module) -> Classifier:
-        """This classifier with another module in front of or around its own: same bounds, chunk and counts so far."""
+        """This classifier with another module in front of or around its own: same bounds, pace and counts so far."""
         other = copy.copy(self)
-        other.module, other._chunks, other._output = module, {}, None
+        other.module, other._chunks, other._output, other._form = module, {}, None, None
         return other
 
     def on(self, device: torch.device | str) -> Classifier:
@@ -161,6 +171,25 @@ class Classifier:
         other = self.through(copy.deepcopy(self.module).to(device))
         other.device = torch.zeros(0, device=device).device  # "cuda" is a number of it
         other.low, other.high = (None if end is None else end.to(device) for end in (self.low, self.high))
+        if other.device.type != self.device.type:  # what was measured was measured elsewhere
+            other.pace = replace(self.pace, draft=None, chunk=None)
+        return other
+
+    def tuned(self, x: Any) -> Classifier:
+        """This classifier at the pace that is fastest for inputs like ``x [B, *shape]`` on its device.
+
+        Tries forms of the network that compute the same (batch norms folded into convolutions, channels last), numbers
+        of rows at a time, and half precision for drafts on a GPU, by the stopwatch: it takes seconds, and is worth it
+        for large networks. Another run may choose another number of rows, which moves results by rounding.
+        """
+        self.require_eval()
+        self.require_gradients()
+        rows = torch.as_tensor(x)[:8].detach().to(self.device, self.dtype)
+        plain = self.through(self.module)
+        plain.pace, plain._chunk = Pace(), None
+        plain(rows)  # complains about what does not fit
+        other = self.through(self.module)
+        other.pace = fastest(self.module, rows.to(self.module_dtype), 2 * plain.chunk(rows))
         return other
 
     def require_eval(self) -> None:
@@ -177,6 +206,8 @@ class Classifier:
         """How many such rows go through the module at once; twice as many where no gradient needs their activations."""
         if self._chunk is not None:
             return self._chunk
+        if self.pace.chunk is not None:
+            return self.pace.chunk
         shape = tuple(rows.shape[1:])
         if shape not in self._chunks:
             self._chunks[shape] = self._measure_chunk(rows[:1])
@@ -192,20 +223,27 @@ class Classifier:
 
         parameters = {p.data_ptr() for p in self.module.parameters()}
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
-            self._logits(row.detach().requires_grad_(True))
+            self._logits(row.detach().requires_grad_(True), self.module)
         bytes_a_row = row.nbytes + sum(size for place, size in held.items() if place not in parameters)
         if self.device.type == "cpu":
-            return max(4, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
-        return max(16, min(self._most(), _GPU_ACTIVATIONS // bytes_a_row))
+            return max(8, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
+        memory = torch.cuda.get_device_properties(self.device).total_memory if self.device.type == "cuda" else 2**35
+        return max(16, min(self._most(), int(_GPU_SHARE * memory) // bytes_a_row))
 
     def _most(self) -> int:
         return 256 if self.device.type == "cpu" else 8192
 
     # ------------------------------------------------------------------ what the module puts out
 
-    def _logits(self, rows: Tensor) -> Tensor:
-        with _SoftmaxInputs() if self._output == "softmax" else nullcontext() as seen:
-            out: Tensor = self.module(rows.to(self.module_dtype))
+    def _faster(self, rows: Tensor) -> nn.Module:
+        if self._form is None:
+            self._form = self.pace.form(self.module, rows[:2].detach().to(self.module_dtype))
+        return self._form
+
+    def _logits(self, rows: Tensor, module: nn.Module, draft: torch.dtype | None = None) -> Tensor:
+        half = nullcontext() if draft is None else torch.autocast(rows.device.type, dtype=draft)
+        with half, _SoftmaxInputs() if self._output == "softmax" else nullcontext() as seen:
+            out: Tensor = module(rows.to(self.module_dtype))
         if seen is not None:
             out = seen.input_of(out)
         out = out.to(self.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -74,7 +75,7 @@ def sanity(
     """
     if not explainers:
         raise HoldfastError("name at least one explainer.")
-    layers = trainable_layers(cases.model.module)
+    layers = trainable_layers(cases)
     before = {name: explainer(cases) for name, explainer in explainers.items()}
     stages = layers if cascade else layers[:1]
     found: list[Tensor] = []
@@ -82,7 +83,7 @@ def sanity(
     total = len(stages) * len(explainers)
     for number in range(1, len(stages) + 1):
         model = cases.model.through(reinitialised(cases.model.module, layers[:number], seed))
-        label = model(cases.x).argmax(1)
+        label = model(cases.x, as_it_is=True).argmax(1)
         aimed = cases.target != ANY
         keeps = bool((aimed & (cases.target != label)).all())
         if bool(aimed.any()) and not keeps:
@@ -104,12 +105,33 @@ def sanity(
     return Sanity(tuple(explainers), tuple(stages), correlation, tuple(notes))
 
 
-def trainable_layers(module: nn.Module) -> list[str]:
-    """Names of the layers that know how to start anew, the last one first, as the network lists them."""
-    names = [name for name, layer in module.named_modules() if hasattr(layer, "reset_parameters")]
+def trainable_layers(cases: Cases) -> list[str]:
+    """Names of the layers that know how to start anew, the one that an input passes last first.
+
+    What a layer is called, and where the network lists it, says nothing: one input is followed. A layer whose weights
+    are used without calling it goes with the one listed before it.
+    """
+    module = cases.model.module
+    names = {layer: name for name, layer in module.named_modules() if hasattr(layer, "reset_parameters")}
     if not names:
         raise HoldfastError("the network has no layer that can be re-initialised (none with reset_parameters).")
-    return names[::-1]
+    passed: dict[nn.Module, int] = {}
+
+    def note(layer: nn.Module, *_: Any) -> None:
+        passed[layer] = next(numbers)
+
+    numbers = itertools.count(1)
+    hooks = [layer.register_forward_hook(note) for layer in names]
+    try:
+        cases.model(cases.x[:1], as_it_is=True)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    place, places = 0, {}
+    for layer, name in names.items():
+        place = passed.get(layer, place)
+        places[name] = place
+    return sorted(places, key=lambda name: places[name])[::-1]
 
 
 def untouched(module: nn.Module, layers: list[str]) -> list[str]:

@@ -29,7 +29,7 @@ class _Robust(Criterion):
 
     @final
     def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
-        return self.robustness(cases, self.moving(cases.subsets(relevant)), progress=progress).radius
+        return self.robustness.radius(cases, self.moving(cases.subsets(relevant)), progress=progress)
 
     @property
     @final

@@ -268,7 +268,7 @@ class Forget(Job):
         return {"correlation": _array(found.correlation[0])}, found.notes
 
     def rows(self, cases: Cases) -> int | None:
-        stages = len(trainable_layers(cases.model.module)) if self.cascade else 1
+        stages = len(trainable_layers(cases)) if self.cascade else 1
         return _times(self.explainer.rows(cases.features.count), (1 + stages) * min(self.examples, len(cases)))
 
 

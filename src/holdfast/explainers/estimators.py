@@ -17,6 +17,7 @@ from holdfast.cases import Cases
 from holdfast.criteria import Criterion, Marginals
 from holdfast.errors import HoldfastError
 from holdfast.explainers.leastsquares import least_squares
+from holdfast.robustness.boundary import bytes_held
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,10 @@ class Estimator(ABC):
     def rows(self, objective: Criterion, samples: int) -> int | None:
         """About how many rows one draw of a case puts through the model; None if not known."""
 
+    @abstractmethod
+    def bytes_held(self, cases: Cases, samples: int) -> int:
+        """About the memory that a draw of one case takes, beyond passes through the model."""
+
     def check(self, samples: int, inclusion: float, features: int) -> None:  # noqa: B027  # most refuse nothing
         """Refuse settings that cannot give an answer, before anything runs."""
 
@@ -103,6 +108,10 @@ class BoundaryNormals(Estimator):
 
     def rows(self, objective: Criterion, samples: int) -> int:
         return samples * self.steps * self.classes
+
+    def bytes_held(self, cases: Cases, samples: int) -> int:
+        effects = 6 * samples * cases.features.count * cases.x.element_size()
+        return effects + bytes_held(cases, samples, self.classes)
 
 
 def _in_logs(found: Marginals, subsets: Tensor) -> Tensor:
@@ -154,6 +163,9 @@ class Regression(Estimator):
 
     def rows(self, objective: Criterion, samples: int) -> int | None:
         return None if objective.rows is None else samples * objective.rows
+
+    def bytes_held(self, cases: Cases, samples: int) -> int:
+        return 2 * samples * cases.features.count  # which features joined
 
     def _stand_in(self, draw: Draw, subsets: Tensor) -> Tensor:
         """What a censored value counts as: ``[B, K]`` or ``[B, 1]``."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.chunks import Progress
+from holdfast.chunks import Progress, room
 from holdfast.criteria import Criterion, PerturbRest
 from holdfast.errors import HoldfastError
 from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
@@ -20,6 +20,8 @@ from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import PGD, MinNorm
 
 _BLOCK = 256  # features tried in one call
+Valuing = Callable[[Tensor, Tensor, int], Estimate]
+"""The values of the ``open_ [B, d]`` features beside those ``chosen [B, d]``, at a turn."""
 
 
 def _searched() -> Criterion:
@@ -58,8 +60,12 @@ class GreedyAS(Explainer):
 
     @classmethod
     def quick(cls, objective: Criterion | None = None) -> GreedyAS:
-        """For CPUs: a third of the gradients of ``default``."""
-        return cls(_searched() if objective is None else objective, estimator=BoundaryNormals(steps=3, classes=4))
+        """For CPUs: a sixth of the gradients of ``default``."""
+        return cls(
+            _searched() if objective is None else objective,
+            step=0.025,
+            estimator=BoundaryNormals(steps=3, classes=4),
+        )
 
     @classmethod
     def default(cls, objective: Criterion | None = None) -> GreedyAS:
@@ -87,18 +93,22 @@ class GreedyAS(Explainer):
         )
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        state: Any = None
+        def valuing(part: Cases) -> Valuing:
+            state: Any = None
 
-        def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
-            nonlocal state
-            seed = (self.seed * 1_000_003 + turn) % 2**63
-            draw = Draw(self.objective, cases, chosen, open_, self.samples, self.inclusion, seed, state)
-            estimate = self.estimator(draw)
-            state = estimate.state
-            return estimate
+            def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
+                nonlocal state
+                seed = (self.seed * 1_000_003 + turn) % 2**63
+                draw = Draw(self.objective, part, chosen, open_, self.samples, self.inclusion, seed, state)
+                estimate = self.estimator(draw)
+                state = estimate.state
+                return estimate
+
+            return value
 
         self.estimator.check(self.samples, self.inclusion, int(features_of(cases).sum(1).max()))
-        return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
+        held = self.estimator.bytes_held(cases, self.samples)
+        return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
 
     def rows(self, features: int) -> int | None:
         turn = self.estimator.rows(self.objective, self.samples)
@@ -149,22 +159,27 @@ class Greedy(Explainer):
             check_size(size, name)
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
-            values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
-            candidates = (~open_).long().argsort(dim=1, stable=True)[:, : int(open_.sum(1).max())]
-            for block in candidates.split(_BLOCK, 1):
-                tried = chosen[:, None] | torch.nn.functional.one_hot(block, chosen.shape[1]).bool()
-                values.scatter_(1, block, self.objective(cases, tried))
-            found = torch.isfinite(values)
-            if not bool((found | ~open_).all()):
-                # Censored ones come past all others, among themselves in the order of their linearised effect.
-                effect = BoundaryNormals()(Draw(self.objective, cases, chosen, open_, 1, 0.0, seed=0)).values
-                effect = effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
-                worst = values.masked_fill(~found, 0).amax(1, keepdim=True)
-                values = torch.where(found, values, 2 * worst + 1 + effect)
-            return Estimate(values, None, (found & open_).any(1))
+        def valuing(part: Cases) -> Valuing:
+            return lambda chosen, open_, turn: self._value(part, chosen, open_)
 
-        return _choose(self, cases, self.objective, self.budget, self.step, value, progress)
+        held = 2 * _BLOCK * cases.features.count  # which features may move
+        return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
+
+    def _value(self, cases: Cases, chosen: Tensor, open_: Tensor) -> Estimate:
+        """The objective with each open feature in turn beside those chosen."""
+        values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
+        candidates = (~open_).long().argsort(dim=1, stable=True)[:, : int(open_.sum(1).max())]
+        for block in candidates.split(_BLOCK, 1):
+            tried = chosen[:, None].repeat(1, block.shape[1], 1).scatter_(2, block[..., None], True)
+            values.scatter_(1, block, self.objective(cases, tried))
+        found = torch.isfinite(values)
+        if not bool((found | ~open_).all()):
+            # Censored ones come past all others, among themselves in the order of their linearised effect.
+            effect = BoundaryNormals()(Draw(self.objective, cases, chosen, open_, 1, 0.0, seed=0)).values
+            effect = effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
+            worst = values.masked_fill(~found, 0).amax(1, keepdim=True)
+            values = torch.where(found, values, 2 * worst + 1 + effect)
+        return Estimate(values, None, (found & open_).any(1))
 
     def rows(self, features: int) -> int | None:
         each = self.objective.rows
@@ -189,60 +204,94 @@ def _choose(
     objective: Criterion,
     budget: float | int,
     step: float | int,
-    value: Callable[[Tensor, Tensor, int], Estimate],
+    valuing: Callable[[Cases], Valuing],
+    held: int,
     progress: Progress | None,
 ) -> Ranking:
-    """Let the best features join, a few at a time, each time valuing those still open."""
+    """Let the best features join, a few at a time, each time valuing those still open.
+
+    As many cases together as memory allows, when the values of one take ``held`` bytes.
+    """
     cases.model.require_eval()
-    present = features_of(cases)
-    count = present.sum(1)
+    count = features_of(cases).sum(1)
     goal, joins = size_of(budget, count, "budget"), size_of(step, count, "step")
-    chosen, taken = torch.zeros_like(present), torch.zeros_like(count)
-    place = torch.zeros_like(present, dtype=torch.long)
-    doubtful, cuts, alike = torch.zeros_like(count), 0, torch.zeros_like(count, dtype=torch.bool)
-    turned = torch.zeros_like(count, dtype=torch.bool)
-    total, turn, asked = int(goal.sum()), 0, False
-    while int(taken.sum()) < total:
-        open_ = present & ~chosen
-        estimate = value(chosen, open_, turn)
-        turned = turned | estimate.turned
-        if turn == 0 and not bool(turned.any()):
-            turned, asked = ~_dead(cases, objective, turned), True  # before more is spent on a model that never turns
-        score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
-        rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
-        new = rank < torch.minimum(joins, goal - taken)[:, None]
-        rest_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
-        if turn == 0:
-            alike = score.amax(1) == score.masked_fill(~open_, math.inf).amin(1)
-        if estimate.error is not None and bool(torch.isfinite(rest_best).any()):
-            doubtful, cuts = doubtful + (new & (score - estimate.error <= rest_best)).sum(1), cuts + 1
-        place = torch.where(new, taken[:, None] + rank, place)
-        chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
-        if progress is not None:
-            progress(int(taken.sum()), total)
-    dead = ~turned if asked else _dead(cases, objective, turned)
-    later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
-    place = torch.where(chosen, place, taken[:, None] + later)
+    before, total, parts = 0, int(goal.sum()), []
+    for block in torch.arange(len(cases)).split(max(1, room(cases.x.device) // max(1, held))):
+        span = slice(int(block[0]), int(block[-1]) + 1)
+        part = cases[span]
+
+        def told(taken: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + taken, total)
+
+        parts.append(_grown(part, objective, goal[span], joins[span], valuing(part), told))
+        before += int(goal[span].sum())
+    place, dead, alike = (torch.cat([getattr(part, name) for part in parts]) for name in ("place", "dead", "alike"))
+    if bool(dead.all()):
+        raise never_turned(len(cases))
+    doubt = [part.doubt for part in parts if part.doubt is not None]
+    alike = alike & (count > 1)
     return Ranking(
         place.argsort(1),
         (1 - place / place.shape[1]).to(cases.x.dtype),
         count,
         repr(explainer),
-        torch.where(dead | alike, 1, doubtful / taken) if cuts else None,
-        empty_orders(dead, alike & (count > 1)),
-        dead | (alike & (count > 1)),
+        torch.cat(doubt) if doubt else None,
+        empty_orders(dead, alike),
+        dead | alike,
     )
 
 
+class _Grown(NamedTuple):
+    """The place of every feature ``[B, d]``, how unsettled the choice was, and cases whose order says nothing."""
+
+    place: Tensor
+    doubt: Tensor | None
+    dead: Tensor
+    alike: Tensor
+
+
+def _grown(
+    cases: Cases, objective: Criterion, goal: Tensor, joins: Tensor, value: Valuing, told: Callable[[int], None]
+) -> _Grown:
+    present = features_of(cases)
+    chosen, taken = torch.zeros_like(present), torch.zeros_like(goal)
+    place = torch.zeros_like(present, dtype=torch.long)
+    doubtful, cuts, alike = torch.zeros_like(goal), 0, torch.zeros_like(goal, dtype=torch.bool)
+    turned = torch.zeros_like(goal, dtype=torch.bool)
+    total, turn, asked = int(goal.sum()), 0, False
+    while int(taken.sum()) < total:
+        open_ = present & ~chosen
+        estimate = value(chosen, open_, turn)
+        turned = turned | estimate.turned
+        score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
+        if turn == 0:
+            alike = score.amax(1) == score.masked_fill(~open_, math.inf).amin(1)
+            if not bool(turned.any()):
+                turned, asked = ~_dead(cases, objective, turned), True
+                if not bool(turned.any()):  # no more is spent on a model that never turns
+                    break
+        rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
+        new = rank < torch.minimum(joins, goal - taken)[:, None]
+        rest_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
+        if estimate.error is not None and bool(torch.isfinite(rest_best).any()):
+            doubtful, cuts = doubtful + (new & (score - estimate.error <= rest_best)).sum(1), cuts + 1
+        place = torch.where(new, taken[:, None] + rank, place)
+        chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
+        told(int(taken.sum()))
+    dead = ~turned if asked else _dead(cases, objective, turned)
+    later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
+    place = torch.where(chosen, place, taken[:, None] + later)
+    return _Grown(place, torch.where(dead | alike, 1, doubtful / taken) if cuts else None, dead, alike)
+
+
 def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
-    """Cases whose decision never changes, even with every feature free to move; an error when that is all of them."""
+    """Cases whose decision never changes, even with every feature free to move."""
     dead = ~turned
     if bool(dead.any()):
         part = cases[dead]
         relevant = torch.full((len(part), 1, cases.features.count), not objective.higher_is_better)
         dead = dead.masked_scatter(dead, torch.isinf(objective(part, relevant.to(cases.x.device)))[:, 0])
-    if bool(dead.all()):
-        raise never_turned(len(cases))
     return dead
 
 

@@ -64,7 +64,7 @@ def normals(
     blend = _blend(walked.within(), soft)
     return Normals(
         walked.within().amin(2),
-        (blend[..., None] * walked.worth).sum(2),
+        torch.einsum("bkc,bkcd->bkd", blend, walked.worth),
         turned | walked.turned,
         _next_rivals(cases, walked, rivals),
     )
@@ -102,7 +102,7 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
         aim = rivals.aim[case, slot]
         delta = clip(rivals.move[case, subset % rivals.move.shape[1], slot], rows.low, rows.high)
         for step in range(steps):
-            scores, value, slope = rows.look(delta, lambda z: margin(z, rows.label, rows.target, aim))
+            scores, value, slope = rows.look(delta, lambda z: margin(z, rows.label, rows.target, aim), draft=True)
             turned[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             last = step == steps - 1
@@ -231,6 +231,12 @@ def _blend(radius: Tensor, soft: float) -> Tensor:
     return torch.softmax(-(radius / best - 1) / soft, 2)
 
 
+def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
+    """About the memory that ``normals`` of a case take: moves of two calls, and what features are worth."""
+    each = 2 * cases.x[0].numel() + 4 * cases.features.count
+    return max(subsets * classes, 4 * classes) * each * cases.x.element_size()
+
+
 # ---------------------------------------------------------------------- which classes
 
 
@@ -261,9 +267,9 @@ def _next_rivals(cases: Cases, walked: _Walked, rivals: Rivals) -> Rivals:
     worst = typical.argmax(1, keepdim=True)
     fixed = (cases.target != ANY)[:, None]
     aim = torch.where(fixed, rivals.aim, rivals.aim.scatter(1, worst, challenger[:, None]))
-    leader = _pick(walked.move, typical.argmin(1, keepdim=True))
-    swapped = walked.move.scatter(2, worst[:, None, :, None].expand_as(leader), leader)
-    return Rivals(aim, torch.where(fixed[..., None, None], walked.move, swapped))
+    start = torch.where(fixed, worst, typical.argmin(1, keepdim=True))  # a newcomer starts where the leader ended
+    leader = _pick(walked.move, start)
+    return Rivals(aim, walked.move.scatter_(2, worst[:, None, :, None].expand_as(leader), leader))
 
 
 def _pick(values: Tensor, which: Tensor) -> Tensor:

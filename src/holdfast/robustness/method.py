@@ -18,6 +18,7 @@ from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip, norm
 
 BoundKind = Literal["upper", "lower", "exact"]
+_FARTHER = (1.001, 1.003, 1.01, 1.03)  # times as far, where the edge of a decision was lost to rounding
 
 
 class Found(NamedTuple):
@@ -96,52 +97,82 @@ class Robustness(ABC):
         cases.model.require_eval()
         subsets = cases.subsets(subsets)
         before = cases.model.queries
-        start = self.warm(cases, subsets) if start is None else _check_start(start, cases, subsets)
+        witness = cases.x[:, None].repeat(1, subsets.shape[1], *[1] * (cases.x.ndim - 1))
+        start = None if start is None else _check_start(start, cases, subsets)
+        radius, turned, flat, early = self._fill(cases, subsets, start, witness.flatten(2), progress)
+        gap = None if early is None else early / radius
+        gap = None if gap is None else torch.where(torch.isinf(radius) | gap.isnan(), 1, gap)
+        return Radii(
+            radius,
+            witness,
+            turned,
+            self.bound,
+            cases.model.queries - before,
+            repr(self),
+            _notes(flat.flatten(), radius.flatten(), gap),
+            gap,
+        )
+
+    @final
+    def radius(self, cases: Cases, subsets: Any, *, progress: Progress | None = None) -> Tensor:
+        """The same radii ``[B, K]`` alone: thousands of subsets of a photograph fit memory, their witnesses do not."""
+        cases.model.require_eval()
+        return self._fill(cases, cases.subsets(subsets), None, None, progress)[0]
+
+    def _fill(
+        self, cases: Cases, subsets: Tensor, start: Tensor | None, witness: Tensor | None, progress: Progress | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Radii, classes, flat rows and early radii ``[B, K]``; ``witness [B, K, n]`` is written to where wanted."""
+        start = self.warm(cases, subsets) if start is None else start
         b, k = subsets.shape[:2]
         radius = cases.x.new_full((b * k,), math.inf)
         turned = torch.full((b * k,), -1, device=cases.x.device)
-        witness = cases.x.repeat_interleave(k, 0)
         flat = torch.zeros_like(radius, dtype=torch.bool)
         early: list[Tensor] = []
 
         def work(piece: slice) -> None:
             rows = Rows.of(cases, subsets, piece)
             found = self.search(rows, _start_of(start, piece, k, rows))
-            radius[piece], witness[piece], turned[piece] = measure(rows, found.delta, self.p)
+            radius[piece], points, turned[piece] = measure(rows, found.delta, self.p)
             flat[piece] = found.flat
+            if witness is not None:
+                witness.view(b * k, -1)[piece] = points.flatten(1)
             if found.early is not None:
                 early.append(found.early)
 
         for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
             if progress is not None:
                 progress(piece.stop, b * k)
-        share(radius.view(b, k), witness.view(b, k, -1), turned.view(b, k), subsets)
-        gap = torch.cat(early).view(b, k) / radius.view(b, k) if early else None
-        gap = None if gap is None else torch.where(torch.isinf(radius.view(b, k)) | gap.isnan(), 1, gap)
-        return Radii(
-            radius.view(b, k),
-            witness.view(b, k, *cases.x.shape[1:]),
-            turned.view(b, k),
-            self.bound,
-            cases.model.queries - before,
-            repr(self),
-            _notes(flat, radius, gap),
-            gap,
-        )
+        radius, turned, flat = radius.view(b, k), turned.view(b, k), flat.view(b, k)
+        share(radius, witness, turned, subsets)
+        return radius, turned, flat, torch.cat(early).view(b, k) if early else None
 
 
 def measure(rows: Rows, delta: Tensor, p: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Radius, witness and its class as the model itself sees them: ``inf``, x and -1 where nothing changed."""
-    points = rows.points(clip(delta.nan_to_num(0), rows.low, rows.high))
-    logits = rows.model(points)
+    """Radius, witness and its class as the model itself sees them: ``inf``, x and -1 where nothing changed.
+
+    A search ends a hair's breadth past the boundary, and rounding (another batch size, another form of the network)
+    can move it: a point that falls short goes a little farther out before it is given up.
+    """
+    delta = clip(delta.nan_to_num(0), rows.low, rows.high)
+    points = rows.points(delta)
+    logits = rows.model(points, as_it_is=True)
     changed = rows.changed(logits)
+    for farther in _FARTHER:
+        short = ~changed & (delta != 0).any(1)
+        if not bool(short.any()):
+            break
+        some = rows.at(short)
+        points[short] = some.points(clip(farther * delta[short], some.low, some.high))
+        logits[short] = rows.model(points[short], as_it_is=True)
+        changed = rows.changed(logits)
     radius = torch.where(changed, norm(points.flatten(1) - rows.x, p), math.inf)
     shaped = changed.reshape(-1, *[1] * len(rows.shape))
     witness = torch.where(shaped, points, rows.x.reshape(points.shape))
     return radius, witness, torch.where(changed, logits.argmax(1), -1)
 
 
-def share(radius: Tensor, witness: Tensor, turned: Tensor, subsets: Tensor) -> None:
+def share(radius: Tensor, witness: Tensor | None, turned: Tensor, subsets: Tensor) -> None:
     """Let a witness for S serve every superset of S asked about the same case (g is monotone), in place."""
     for case in range(len(radius) if radius.shape[1] > 1 else 0):
         inside = subsets[case].to(torch.float32)
@@ -152,7 +183,8 @@ def share(radius: Tensor, witness: Tensor, turned: Tensor, subsets: Tensor) -> N
             better = best < radius[case, block]
             rows, source = block[better], source[better]
             radius[case, rows] = best[better]
-            witness[case, rows] = witness[case, source]
+            if witness is not None:
+                witness[case, rows] = witness[case, source]
             turned[case, rows] = turned[case, source]
 
 

@@ -88,7 +88,9 @@ class Rows:
         moved = (self.x + delta).reshape(-1, *self.shape)
         return moved if self.model.low is None else torch.clamp(moved, self.model.low, self.model.high)
 
-    def look(self, delta: Tensor, loss: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    def look(
+        self, delta: Tensor, loss: Callable[[Tensor], Tensor], *, draft: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Ask the model at ``x + delta``: logits, ``loss(logits) [R]`` and its slope ``[R, n]``, in one pass."""
         kept: list[Tensor] = []
 
@@ -96,7 +98,7 @@ class Rows:
             kept.append(loss(logits))
             return kept[0]
 
-        logits, slope = self.model.gradient(self.points(delta), value)
+        logits, slope = self.model.gradient(self.points(delta), value, draft=draft)
         return logits, kept[0].detach(), slope.flatten(1)
 
     def changed(self, logits: Tensor) -> Tensor:
