@@ -120,7 +120,7 @@ def test_fashion_needs_its_files_and_trains_its_network(
         study(settings, "paper-fashion", tmp_path)
     monkeypatch.setattr("holdfast.data.digits._FASHION_CHECKSUM", checksums_of(idx_folder))
     with pytest.raises(hf.HoldfastError, match="references asks for more than the 300 examples there are"):
-        study(settings, "paper-fashion", tmp_path, data=str(idx_folder))
+        study(settings, "paper-fashion", tmp_path, choices={"data": str(idx_folder)})
     kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
     network = settings.model.model_copy(update={"epochs": 1})
     short = settings.model_copy(update={"model": network, "explainers": kept})
@@ -129,14 +129,14 @@ def test_fashion_needs_its_files_and_trains_its_network(
     def count(done: int, total: int) -> None:
         seen.append(done)
 
-    planned = study(short, "paper-fashion", tmp_path / "plan", data=str(idx_folder), limit=2, train=False)
+    planned = study(short, "paper-fashion", tmp_path / "plan", choices={"data": str(idx_folder)}, limit=2, train=False)
     assert not (tmp_path / "plan").exists(), "a plan trains nothing"
-    made = study(short, "paper-fashion", tmp_path, data=str(idx_folder), limit=2, progress=count)
+    made = study(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
     assert len(made.plan.jobs) == len(planned.plan.jobs)
     assert made.about["accuracy of the network"].endswith("% of 300 test images")
     assert made.classes[9] == "ankle boot"
     assert seen == [1]
-    again = study(short, "paper-fashion", tmp_path, data=str(idx_folder), limit=2, progress=count)
+    again = study(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
     assert seen == [1], "the trained network is kept"
     assert set(again.plan.jobs) == set(made.plan.jobs)
 
@@ -153,7 +153,7 @@ def test_a_network_that_cannot_be_kept_is_one_sentence(
             settings.model_copy(update={"explainers": kept}),
             "x",
             tmp_path / "file" / "x",
-            data=str(idx_folder),
+            choices={"data": str(idx_folder)},
             limit=1,
         )
 

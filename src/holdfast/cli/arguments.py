@@ -117,13 +117,13 @@ def masked(cases: Cases, path: Path, resize: bool) -> Tensor:
     return cases.features.pool(marked.expand_as(cases.x)) > 0
 
 
-def check_picture(path: Path) -> None:
+def check_picture(path: Path, option: str = "--out") -> None:
     """Refuse a picture that could not be written, before anything is computed for it."""
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
-        raise HoldfastError(f"--out {path} must end in a kind of picture: .{', .'.join(sorted(kinds))}.")
+        raise HoldfastError(f"{option} {path} must end in a kind of picture: .{', .'.join(sorted(kinds))}.")
     if path.is_dir() or not os.access(next(p for p in path.resolve().parents if p.exists()), os.W_OK):
-        raise HoldfastError(f"cannot write the picture {path}: choose another --out.")
+        raise HoldfastError(f"cannot write the picture {path}: choose another {option}.")
 
 
 def size(text: str) -> float | int:

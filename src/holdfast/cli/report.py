@@ -9,8 +9,10 @@ import typer
 
 from holdfast.cli.app import app
 from holdfast.cli.app import out as console
+from holdfast.cli.arguments import check_picture
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
+from holdfast.report.figures import draw_gallery
 from holdfast.report.page import as_markdown, verdict, write, write_page
 
 
@@ -21,10 +23,15 @@ def report(
     latex: Annotated[Path | None, typer.Option(help="Also write all tables as LaTeX (booktabs) to this file.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write every table as a CSV file into this folder.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Also write all tables as Markdown to this file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Also draw photographs with all explanations side by side, to this picture.")
+    ] = None,
 ) -> None:
     """Make one self-contained HTML page of an experiment's results."""
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise HoldfastError(f"-o {out} must be an HTML file.")
+    if figure is not None:
+        check_picture(figure, "--figure")
     found = Results(results)
     tables = write_page(found, out)
     written = [out]
@@ -38,6 +45,9 @@ def report(
         for table in tables:
             write(csv / f"{table.key}.csv", table.csv())
         written.append(csv)
+    if figure is not None:
+        draw_gallery(found, figure)
+        written.append(figure)
     console.print(verdict(found), highlight=False, markup=False)
     for path in written:
         console.print(f"{path}", soft_wrap=True, highlight=False, markup=False)

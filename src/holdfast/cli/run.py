@@ -34,10 +34,19 @@ Address = Annotated[str | None, typer.Option(help="The Ray cluster to use; one o
 
 @app.command()
 def run(
-    experiment: Annotated[str, typer.Argument(help="paper-mnist, paper-mnist-quick, paper-fashion, or a file.toml.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(help="paper-mnist, paper-mnist-quick, paper-fashion, paper-imagenet, or a file.toml."),
+    ],
     out: Out = None,
     limit: Limit = None,
-    data: Annotated[Path | None, typer.Option(help="Folder with the full data set, where it is not embedded.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the full data set, or with photographs (in folders by class).")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Another network: torchvision:NAME or timm:NAME, for photographs.")
+    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="A file of weights for that network.")] = None,
     device: Device = "cpu",
     engine: Annotated[str | None, typer.Option(help="local or ray; what the experiment says if not given.")] = None,
     address: Address = None,
@@ -61,8 +70,17 @@ def run(
 
     def make(train: bool) -> Study:
         with progress_bar("training the network, epochs", quiet or as_json) as progress:
-            root = None if data is None else str(data)
-            return study(settings, name, folder, limit=limit, data=root, device=device, train=train, progress=progress)
+            given = {"data": data, "network": model, "weights": weights}
+            return study(
+                settings,
+                name,
+                folder,
+                limit=limit,
+                choices={key: str(value) for key, value in given.items() if value is not None},
+                device=device,
+                train=train,
+                progress=progress,
+            )
 
     planned = make(train=False)  # complaints come before anything is written
     if dry_run:

@@ -3,6 +3,7 @@
 from holdfast.data.digits import Digits, fashion_mnist, mnist, mnist_cnn
 from holdfast.data.imagenet import imagenet_classifier, imagenet_names, photos
 from holdfast.data.photographs import Photos, image_folder, read_photo
+from holdfast.data.zoo import zoo_classifier
 
 __all__ = [
     "Digits",
@@ -15,4 +16,5 @@ __all__ = [
     "mnist_cnn",
     "photos",
     "read_photo",
+    "zoo_classifier",
 ]

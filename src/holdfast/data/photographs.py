@@ -67,10 +67,11 @@ def _flat(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None) -> Photos:
+def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None, crop: float = 0.875) -> Photos:
     """Photographs in folders named by class, as ImageNet's validation set is laid out; classes in the order of names.
 
-    Files that lie in ``root`` itself have no class. ``limit`` takes the first so many, going round the classes.
+    Files that lie in ``root`` itself have no class. ``limit`` takes the first so many, going round the classes;
+    ``size`` and ``crop`` are those of ``read_photo``.
     """
     root = Path(root)
     if not root.is_dir():
@@ -83,7 +84,7 @@ def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None)
     place = {name: number for number, name in enumerate(classes)}
     labels = torch.tensor([place.get(path.parent.name, -1) if path.parent != root else -1 for path in chosen])
     return Photos(
-        torch.stack([read_photo(path, size) for path in chosen]),
+        torch.stack([read_photo(path, size, crop=crop) for path in chosen]),
         tuple(str(path.relative_to(root)) for path in chosen),
         labels,
     )

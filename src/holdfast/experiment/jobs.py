@@ -195,31 +195,39 @@ class Trace(_Together):
 @final
 @dataclass(frozen=True)
 class Change(_Together):
-    """The smallest changes for the picture of an explanation: only its top features move, or they are held."""
+    """The smallest changes for the picture of an explanation: only its top features move, or they are held.
+
+    ``moves``: whether the changes themselves are kept, which takes two inputs' room an example.
+    """
 
     judge: Robustness
     top: float
     examples: int
+    moves: bool = True
     kind: ClassVar[str] = "change"
 
     def recipe(self) -> dict[str, Any]:
-        return {"ranking": self.ranking, "judge": repr(self.judge), "top": self.top, "examples": self.examples}
+        made = {"ranking": self.ranking, "judge": repr(self.judge), "top": self.top, "examples": self.examples}
+        return made if self.moves else made | {"moves": False}
 
     def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
         relevant = ranking.top([self.top])
         radii = self.judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
         arrays = {"relevant": relevant[:, 0], "radius": radii.radius, "turned": radii.turned.short()}
-        # The moves are there to be looked at: 16 bits, in shares of the largest one.
-        moves = (radii.witness - cases.x[:, None]).flatten(2)
-        largest = moves.abs().amax(2, keepdim=True).clamp_min(torch.finfo(moves.dtype).tiny)
-        arrays |= {"moves": (moves / largest * 32767).round().short(), "largest": largest[..., 0]}
+        after = cases.model.probabilities(cases.model(radii.witness.flatten(0, 1), as_it_is=True))
+        arrays["after"] = after.gather(1, radii.turned.flatten().clamp_min(0)[:, None]).view_as(radii.radius).float()
+        if self.moves:
+            # They are there to be looked at: 16 bits, in shares of the largest one.
+            moves = (radii.witness - cases.x[:, None]).flatten(2)
+            largest = moves.abs().amax(2, keepdim=True).clamp_min(torch.finfo(moves.dtype).tiny)
+            arrays |= {"moves": (moves / largest * 32767).round().short(), "largest": largest[..., 0]}
         return {name: _array(value) for name, value in arrays.items()}, radii.notes
 
     def rows(self, cases: Cases) -> int | None:
         return _times(self.judge.rows, 2 * self.examples)
 
     def company(self, cases: Cases) -> tuple[str, int]:
-        return f"{self.judge!r} {self.top} {self.examples}", 2 * self.examples
+        return f"{self.judge!r} {self.top} {self.examples} {self.moves}", 2 * self.examples
 
     def asked(self, cases: Cases) -> Cases:
         return cases[: self.examples]

@@ -27,8 +27,9 @@ Found = TypeVar("Found")
 class Picture:
     """One explanation of one example: its top features, and the smallest changes when only they move, or all others.
 
-    ``x [*shape]``, ``relevant`` bool ``[*shape]`` (broadcastable), ``moves [2, *shape]``, ``radius`` and ``turned`` of
-    both, ``target`` the class it was asked not to be, -1 for none.
+    ``x [*shape]``; ``relevant`` (bool) and ``heat`` (1 for the first feature, 0 for the last) broadcast to it. ``moves
+    [2, *shape]`` if they were kept, ``radius`` and ``turned`` of both, ``target`` the class it was asked not to be, -1
+    for none. ``before`` is the probability of the label, ``after`` those of the classes it turned into.
     """
 
     example: int
@@ -36,9 +37,12 @@ class Picture:
     target: int
     x: np.ndarray
     relevant: np.ndarray
-    moves: np.ndarray
+    heat: np.ndarray
+    moves: np.ndarray | None
     radius: tuple[float, float]
     turned: tuple[int, int]
+    before: float
+    after: tuple[float, float] | None
 
 
 class Results:
@@ -285,7 +289,8 @@ class Results:
             for method in self.methods():
                 change = self._unit(("change", method, self.sides(method)[0], None), number)
                 if inputs is not None and change is not None:
-                    for place, picture in enumerate(_pictures(inputs, change, start)):
+                    ranking = self.units.get(change.made_of["ranking"])
+                    for place, picture in enumerate(_pictures(inputs, change, ranking, start)):
                         found[start + place][method] = picture
         return dict(found)
 
@@ -298,7 +303,7 @@ class Results:
         found: dict[int, list[Picture]] = defaultdict(list)
         for _, units in sorted(asked.items()):
             if {"inputs", "change"} <= set(units):
-                for picture in _pictures(units["inputs"], units["change"], 0):
+                for picture in _pictures(units["inputs"], units["change"], units.get("ranking"), 0):
                     found[picture.example].append(picture)
         return dict(found)
 
@@ -316,24 +321,38 @@ def _joined(units: Sequence[Unit], name: str, axis: int = 0) -> Tensor:
     return torch.from_numpy(np.concatenate([unit.arrays[name] for unit in units], axis))
 
 
-def _pictures(inputs: Unit, change: Unit, start: int) -> list[Picture]:
+def _pictures(inputs: Unit, change: Unit, ranking: Unit | None, start: int) -> list[Picture]:
     held = change.arrays
     x, ids = inputs.arrays["x"], inputs.arrays["ids"]
+    share = torch.from_numpy(inputs.arrays["logits"]).softmax(1).numpy()
     found = []
     for place in range(min(len(x), len(held["relevant"]))):
         chosen = np.append(held["relevant"][place], False)  # the last stands for coordinates that are no feature
-        moves = held["moves"][place].astype(np.float64) / 32767 * held["largest"][place][:, None]
-        radius = tuple(float(value) for value in held["radius"][place])
+        heat = chosen.astype(np.float32)
+        if ranking is not None:
+            order, count = ranking.arrays["order"][place], int(ranking.arrays["count"][place])
+            heat[order[:count]] = np.linspace(1, 0, count, dtype=np.float32)
+        moves = None
+        if "moves" in held:
+            moves = held["moves"][place].astype(np.float64) / 32767 * held["largest"][place][:, None]
+        label = int(inputs.arrays["label"][place])
         found.append(
             Picture(
                 start + place,
-                int(inputs.arrays["label"][place]),
+                label,
                 int(inputs.arrays["target"][place]),
                 x[place],
                 chosen[ids[place]],
-                moves.reshape(2, *x.shape[1:]),
-                (radius[0], radius[1]),
-                (int(held["turned"][place][0]), int(held["turned"][place][1])),
+                heat[ids[place]],
+                None if moves is None else moves.reshape(2, *x.shape[1:]),
+                _both(held["radius"][place], float),
+                _both(held["turned"][place], int),
+                float(share[place, label]),
+                _both(held["after"][place], float) if "after" in held else None,
             )
         )
     return found
+
+
+def _both(pair: np.ndarray, kind: Callable[[Any], Found]) -> tuple[Found, Found]:
+    return kind(pair[0]), kind(pair[1])

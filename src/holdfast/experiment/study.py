@@ -25,6 +25,7 @@ Side = Literal["rest", "relevant"]
 Robustness-S̄r and Insertion belong to "rest", Robustness-Sr and Deletion to "relevant": the paper's reading.
 """
 SIDES: tuple[Side, ...] = ("rest", "relevant")
+_SMALL = 4096  # numbers of an input up to which the changes by every method are kept, not only by the main one
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,8 @@ class Study:
                 for measure in self._judges(method):
                     yield Task(Trace(name, rank.key, measure.criterion, self.sizes), role | {"criterion": measure.name})
                 if self.gallery and pictured and side == method.first[0]:
-                    yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, pictured), role)
+                    moves = method.name == self.main or self.cases.x[0].numel() <= _SMALL
+                    yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, pictured, moves), role)
         for check, make in ((self.sanity, self._forget), (self.sensitivity, self._nudge)):
             if check is None or not share(check.examples):
                 continue

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -16,8 +18,12 @@ from PIL import Image
 
 from holdfast.analyses.result import plain
 from holdfast.curve import Curve
+from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Picture, Results
+from holdfast.report import photographs
+from holdfast.report.photographs import is_photograph
 from holdfast.report.pictures import blend, grey, mark
+from holdfast.report.table import number
 
 # Colours that are told apart without red and green; the main method's comes first.
 _COLOURS = (
@@ -111,21 +117,73 @@ def is_image(picture: Picture) -> bool:
 
 def input_image(picture: Picture) -> str:
     """The input as it is."""
+    if is_photograph(picture.x):
+        return _jpeg(photographs.plain(picture.x))
     return _png(grey(torch.from_numpy(picture.x)))
 
 
 def relevant_image(picture: Picture) -> str:
-    """The features called relevant, coloured by the way the smallest change inside them goes."""
+    """The features called relevant: outlined in a photograph, else coloured by the way the smallest change goes."""
+    if is_photograph(picture.x):
+        return _jpeg(photographs.outlined(picture.x, picture.relevant))
     marked = torch.from_numpy(np.broadcast_to(picture.relevant, picture.x.shape).copy())
-    return _png(mark(grey(torch.from_numpy(picture.x)), torch.from_numpy(picture.moves[0]), marked))
+    return _png(mark(grey(torch.from_numpy(picture.x)), torch.from_numpy(_moves(picture)[0]), marked))
+
+
+def smaller_images(picture: Picture) -> list[tuple[str, str]]:
+    """What else there is to see, with words for it.
+
+    Of a photograph, its heat and the two smallest changes, amplified; else the input after each of them.
+    """
+    told = ("only these move", "these are held")
+    if not is_photograph(picture.x):
+        return [(changed_image(picture, which), f"after the smallest change, {told[which]}") for which in (0, 1)]
+    shown = [(_jpeg(photographs.heated(picture.x, picture.heat)), "the order of all features")]
+    for which in (0, 1) if picture.moves is not None else ():
+        if picture.turned[which] >= 0:
+            pixels, times = photographs.amplified(_moves(picture)[which])
+            shown.append((_jpeg(pixels), f"the smallest change, {told[which]}, times {times:g}"))
+    return shown
 
 
 def changed_image(picture: Picture, which: int) -> str:
     """The input after the smallest change: only the relevant features move (0), or all others do (1)."""
     free = torch.from_numpy(np.broadcast_to(picture.relevant, picture.x.shape).copy())
-    move = torch.from_numpy(picture.moves[which])
+    move = torch.from_numpy(_moves(picture)[which])
     after = torch.from_numpy(picture.x) + move.float()
     return _png(blend(grey(after), move, ~free if which else free))
+
+
+def _moves(picture: Picture) -> np.ndarray[Any, Any]:
+    """The changes, or none where they were not kept."""
+    return np.zeros((2, *picture.x.shape)) if picture.moves is None else picture.moves
+
+
+def draw_gallery(results: Results, path: Path) -> None:
+    """The explanations of every photograph by every method side by side, as in the paper's figures."""
+    rows = []
+    for _, by_method in sorted(results.pictures().items()):
+        one = next(iter(by_method.values()))
+        if not is_photograph(one.x):
+            continue
+        name = results.study["classes"][one.label]
+        row = [photographs.Panel(photographs.plain(one.x), name, f"{one.before:.0%}")]
+        for method, picture in by_method.items():
+            if method in results.methods("table"):
+                told = ["none" if math.isinf(radius) else number(radius) for radius in picture.radius]
+                pixels = photographs.outlined(picture.x, picture.relevant)
+                row.append(photographs.Panel(pixels, method, f"only {told[0]}   held {told[1]}"))
+        rows.append(row)
+    if not rows:
+        raise HoldfastError(f"{results.path} holds no photographs to draw side by side.")
+    share = f"top {results.study['top']:.0%} of the features"
+    photographs.draw_panels(rows, path, f"{share}; smallest change when only they move, and when they are held")
+
+
+def _jpeg(pixels: np.ndarray[Any, Any]) -> str:
+    out = io.BytesIO()
+    Image.fromarray((pixels.clip(0, 1) * 255).round().astype(np.uint8)).save(out, "jpeg", quality=88, subsampling=0)
+    return _address("jpeg", out.getvalue())
 
 
 def _png(pixels: np.ndarray[Any, Any]) -> str:

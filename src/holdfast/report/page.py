@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.export import written
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import figures
+from holdfast.report.photographs import is_photograph
 from holdfast.report.table import Estimate, Table, number, text
 from holdfast.report.tables import every_table
 
@@ -79,6 +80,7 @@ def _page(results: Results, tables: list[Table]) -> str:
         }
         for key, title, names in _SECTIONS
     ]
+    gallery = _gallery(results)
     return environment.from_string(read["page.html"]).render(
         css=read["page.css"],
         js=read["page.js"],
@@ -87,8 +89,9 @@ def _page(results: Results, tables: list[Table]) -> str:
         facts=_facts(results),
         findings=findings(results),
         sections=[section for section in sections if section["tables"] or section["figures"]],
-        gallery=_gallery(results),
+        gallery=gallery,
         targeted=_targeted(results),
+        photographs=any(shown["photograph"] for shown in gallery),
         spent=sorted(results.spent().items(), key=lambda item: -item[1][1]),
         notes=results.notes,
         refused=results.refused,
@@ -234,8 +237,9 @@ def _gallery(results: Results) -> list[dict[str, Any]]:
             shown.append(
                 {
                     "name": results.study["examples"][example],
-                    "label": _class(results, one.label),
+                    "label": f"{_class(results, one.label)} ({one.before:.0%})",
                     "image": figures.input_image(one),
+                    "photograph": is_photograph(one.x),
                     "explanations": [_explained(results, name, picture) for name, picture in by_method.items()],
                 }
             )
@@ -247,13 +251,14 @@ def _targeted(results: Results) -> list[dict[str, Any]]:
     shown = []
     for example, pictures in sorted(results.targeted().items()):
         if figures.is_image(pictures[0]):
-            label = _class(results, pictures[0].label)
+            label = f"{_class(results, pictures[0].label)} ({pictures[0].before:.0%})"
             asked = [_explained(results, f"Why not {_class(results, one.target)}?", one) for one in pictures]
             shown.append(
                 {
                     "name": results.study["examples"][example],
                     "label": label,
                     "image": figures.input_image(pictures[0]),
+                    "photograph": is_photograph(pictures[0].x),
                     "explanations": asked,
                 }
             )
@@ -262,12 +267,14 @@ def _targeted(results: Results) -> list[dict[str, Any]]:
 
 def _explained(results: Results, name: str, picture: Picture) -> dict[str, Any]:
     turned = [_class(results, one) if one >= 0 else None for one in picture.turned]
+    if picture.after is not None:
+        shares = zip(turned, picture.after, strict=True)
+        turned = [None if name is None else f"{name} ({share:.0%})" for name, share in shares]
     radii = [None if math.isinf(radius) else number(radius) for radius in picture.radius]
     return {
         "name": name,
         "relevant": figures.relevant_image(picture),
-        "only": figures.changed_image(picture, 0),
-        "held": figures.changed_image(picture, 1),
+        "smaller": figures.smaller_images(picture),
         "turned": turned,
         "radii": radii,
     }

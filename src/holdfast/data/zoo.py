@@ -1,0 +1,100 @@
+"""Networks of torchvision and timm by name, where those are installed: neither is needed otherwise."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError  # what torch raises about a file that is no tensors; nothing is unpickled here
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from holdfast.errors import HoldfastError
+from holdfast.model import Classifier
+
+LIBRARIES = ("torchvision", "timm")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a network of the zoo wants to see: squares of ``size`` pixels, ``crop`` of the shorter side, normalised."""
+
+    size: int
+    crop: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def zoo_inputs(name: str) -> Inputs:
+    """What the network ``torchvision:NAME`` or ``timm:NAME`` was trained to see."""
+    library, network = _split(name)
+    if library.__name__ == "torchvision":
+        models: Any = importlib.import_module("torchvision.models")
+        try:
+            seen = models.get_model_weights(network).DEFAULT.transforms()
+        except ValueError as error:
+            raise HoldfastError(f"torchvision has no network {network!r} for classes: {error}.") from error
+        return Inputs(seen.crop_size[0], seen.crop_size[0] / seen.resize_size[0], tuple(seen.mean), tuple(seen.std))
+    made = library.create_model(_known_to_timm(library, network), pretrained=False)
+    seen = importlib.import_module("timm.data").resolve_model_data_config(made)
+    return Inputs(seen["input_size"][-1], seen["crop_pct"], tuple(seen["mean"]), tuple(seen["std"]))
+
+
+def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.device | str = "cpu") -> Classifier:
+    """The network ``torchvision:NAME`` or ``timm:NAME``, of inputs from 0 to 1.
+
+    ``weights`` is a file of its state, .safetensors or .pth (tensors only: nothing in it is executed). Without one the
+    library fetches its own weights, if it has not done so before.
+    """
+    library, network = _split(name)
+    seen = zoo_inputs(name)
+    try:
+        if library.__name__ == "torchvision":
+            models: Any = importlib.import_module("torchvision.models")
+            module: nn.Module = models.get_model(network, weights="DEFAULT" if weights is None else None)
+        else:
+            module = library.create_model(network, pretrained=weights is None)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise HoldfastError(f"{library.__name__} cannot make {network}: {_line(error)}.") from error
+    if weights is not None:
+        _fill(module, Path(weights))
+    module = module.eval().requires_grad_(False).to(device)
+    return Classifier(module, bounds=(0, 1), normalize=(seen.mean, seen.std))
+
+
+def _split(name: str) -> tuple[Any, str]:
+    """The library, loaded, and its name for the network."""
+    library, _, network = name.partition(":")
+    if library not in LIBRARIES or not network:
+        raise HoldfastError(f"a network is named torchvision:NAME or timm:NAME, got {name!r}.")
+    try:
+        return importlib.import_module(library), network
+    except (ImportError, RuntimeError) as error:  # torchvision raises the latter beside a torch it does not fit
+        raise HoldfastError(f"{name} needs {library}, which cannot be loaded here: {_line(error)}.") from error
+
+
+def _known_to_timm(timm: Any, network: str) -> str:
+    if not timm.is_model(network):
+        raise HoldfastError(f"timm has no network {network!r}.")
+    return network
+
+
+def _fill(module: nn.Module, path: Path) -> None:
+    try:
+        if path.suffix == ".safetensors":
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        module.load_state_dict(state)
+    except UnpicklingError as error:
+        raise HoldfastError(f"cannot load weights from {path}: it is no file of tensors alone.") from error
+    except (OSError, RuntimeError, SafetensorError, ValueError, TypeError, AttributeError) as error:
+        raise HoldfastError(f"cannot load weights from {path}: {_line(error)}.") from error
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".:")

@@ -1,0 +1,163 @@
+"""The data and the network that an experiment names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from holdfast.chunks import Progress
+from holdfast.data import (
+    Digits,
+    Photos,
+    fashion_mnist,
+    image_folder,
+    imagenet_classifier,
+    imagenet_names,
+    mnist,
+    mnist_cnn,
+    photos,
+)
+from holdfast.data.digits import FASHION, load_weights
+from holdfast.data.networks import mnist_cnn as mnist_network
+from holdfast.data.train import train_cnn
+from holdfast.data.zoo import LIBRARIES, zoo_classifier, zoo_inputs
+from holdfast.errors import HoldfastError
+from holdfast.experiment.schema import Data, Settings
+from holdfast.model import Classifier
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs ``x [N, *shape]`` and what each is called."""
+
+    x: Tensor
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def examples_of(settings: Settings) -> Examples:
+    """All examples that the experiment may ask about; of a folder of photographs, as many as it asks for."""
+    data = settings.data
+    if data.name == "photographs":
+        found = _photographs(settings)
+        return Examples(found.x, found.names)
+    digits = _digits(data)
+    return Examples(digits.x, tuple(f"{data.name} #{number}" for number in range(len(digits))))
+
+
+def wanted_of(settings: Settings, examples: Examples, limit: int | None) -> range:
+    """Which of the examples the experiment is about, at most ``limit`` of them."""
+    data = settings.data
+    stop = data.first + min(data.count, limit or data.count)
+    if data.name == "photographs" and data.first < len(examples):
+        stop = min(stop, len(examples))  # there are as many as there are
+    if stop > len(examples):
+        raise HoldfastError(
+            f"data.first = {data.first} and data.count = {data.count} ask for more than the {len(examples)} examples "
+            "there are."
+        )
+    return range(data.first, stop)
+
+
+def classes_of(settings: Settings, model: Classifier) -> tuple[str, ...]:
+    """What the classes are called."""
+    if settings.data.name == "photographs":
+        return imagenet_names() if model.classes == 1000 else tuple(map(str, range(model.classes)))
+    return FASHION if settings.data.name == "fashion-mnist" else tuple("0123456789")
+
+
+def _photographs(settings: Settings) -> Photos:
+    data, network = settings.data, settings.model.network
+    size, crop = 224, 0.875
+    if network.partition(":")[0] in LIBRARIES:
+        seen = zoo_inputs(network)
+        size, crop = seen.size, seen.crop
+    if data.root is None:
+        return photos(size)
+    return image_folder(data.root, size, limit=data.first + data.count, crop=crop)
+
+
+def _digits(data: Data) -> Digits:
+    if data.name == "fashion-mnist":
+        if data.root is None:
+            raise HoldfastError("Fashion-MNIST is not embedded: name the folder of its idx files with --data FOLDER.")
+        return fashion_mnist(data.root)
+    return mnist(data.root)
+
+
+# ---------------------------------------------------------------------- networks
+
+
+def classifier(
+    settings: Settings, x: Tensor, folder: Path, device: str, train: bool, progress: Progress | None
+) -> tuple[Classifier, dict[str, str]]:
+    """The network for inputs like ``x``, and what is known about it."""
+    asked = settings.model
+    photographs = settings.data.name == "photographs"
+    if photographs != (asked.network != "mnist-cnn"):
+        kinds = "efficientnet-lite0, torchvision:NAME or timm:NAME" if photographs else "mnist-cnn"
+        raise HoldfastError(f"model.network should be {kinds} for {settings.data.name}, got {asked.network!r}.")
+    if photographs:
+        return _of_photographs(settings, x, device), {"network": asked.network}
+    if asked.weights == "embedded":
+        if settings.data.name != "mnist":
+            raise HoldfastError('model.weights should be "train" or a file: the embedded network knows digits only.')
+        return mnist_cnn().on(device), {}
+    return _of_digits(settings, folder, device, train, progress)
+
+
+def _of_photographs(settings: Settings, x: Tensor, device: str) -> Classifier:
+    asked = settings.model
+    if asked.network == "efficientnet-lite0":
+        if asked.weights != "embedded":
+            raise HoldfastError('model.weights should be "embedded" for efficientnet-lite0: they come in a package.')
+        return imagenet_classifier(device)
+    if asked.weights == "train":
+        raise HoldfastError(f'model.weights should be "embedded" (the library\'s own) or a file for {asked.network}.')
+    model = zoo_classifier(asked.network, None if asked.weights == "embedded" else asked.weights, device)
+    return model.tuned(x)
+
+
+def _of_digits(
+    settings: Settings, folder: Path, device: str, train: bool, progress: Progress | None
+) -> tuple[Classifier, dict[str, str]]:
+    asked = settings.model
+    path = Path(asked.weights)
+    if asked.weights == "train":
+        content = json.dumps([settings.data.name, asked.model_dump()], sort_keys=True)
+        path = folder / f"weights-{hashlib.sha256(content.encode()).hexdigest()[:8]}.safetensors"
+        if not path.exists() and train:
+            _train(settings, path, device, progress)
+    network, about = mnist_network(), {}
+    if path.exists() or asked.weights != "train":
+        about = load_weights(network, path)
+    return Classifier(network.eval().requires_grad_(False), bounds=(0, 1)).on(device), about
+
+
+def _train(settings: Settings, path: Path, device: str, progress: Progress | None) -> None:
+    if settings.data.root is None:
+        raise HoldfastError("training needs the training split: name the folder of its idx files with --data FOLDER.")
+    load: Callable[..., Digits] = fashion_mnist if settings.data.name == "fashion-mnist" else mnist
+    training, test = (load(settings.data.root, split=split) for split in ("train", "test"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")  # whole or not at all
+        train_cnn(
+            training,
+            test,
+            part,
+            epochs=settings.model.epochs,
+            seed=settings.model.seed,
+            device=device,
+            progress=None if progress is None else lambda done, total, _: progress(done, total),
+        )
+        part.replace(path)
+    except OSError as error:
+        raise HoldfastError(f"cannot keep the trained network in {path}: {error.strerror or error}.") from error
