@@ -108,7 +108,7 @@ class Classifier:
             raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
         self._look(rows)
         module = self.module if as_it_is else self._faster(rows)
-        with torch.no_grad():
+        with torch.no_grad(), self.pace.computing():
             size = self.chunk(rows, gradient=False)
             parts = chunked(lambda piece: self._logits(rows[piece], module), len(rows), size)
             logits = torch.cat([part for _, part in parts])
@@ -122,7 +122,8 @@ class Classifier:
         """
         self.require_gradients()
         self._look(rows)
-        with torch.enable_grad():
+        draft = draft and self.pace.draft is not None
+        with torch.enable_grad(), self.pace.computing(draft):
             points = rows.detach().requires_grad_(True)
             logits = self._logits(points, self._faster(rows), self.pace.draft if draft else None)
             value = loss(logits).sum()
@@ -172,7 +173,7 @@ class Classifier:
         other.device = torch.zeros(0, device=device).device  # "cuda" is a number of it
         other.low, other.high = (None if end is None else end.to(device) for end in (self.low, self.high))
         if other.device.type != self.device.type:  # what was measured was measured elsewhere
-            other.pace = replace(self.pace, draft=None, chunk=None)
+            other.pace = replace(self.pace, exact=False, draft=None, even=False, chunk=None)
         return other
 
     def tuned(self, x: Any) -> Classifier:
@@ -228,7 +229,8 @@ class Classifier:
         if self.device.type == "cpu":
             return max(8, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
         memory = torch.cuda.get_device_properties(self.device).total_memory if self.device.type == "cuda" else 2**35
-        return max(16, min(self._most(), int(_GPU_SHARE * memory) // bytes_a_row))
+        most = max(16, min(self._most(), int(_GPU_SHARE * memory) // bytes_a_row))
+        return 1 << (most.bit_length() - 1) if self.pace.even else most
 
     def _most(self) -> int:
         return 256 if self.device.type == "cpu" else 8192
@@ -241,12 +243,15 @@ class Classifier:
         return self._form
 
     def _logits(self, rows: Tensor, module: nn.Module, draft: torch.dtype | None = None) -> Tensor:
+        count, size = len(rows), self.pace.size(len(rows))
+        if size > count:
+            rows = torch.cat([rows, rows[-1:].detach().expand(size - count, *rows.shape[1:])])
         half = nullcontext() if draft is None else torch.autocast(rows.device.type, dtype=draft)
         with half, _SoftmaxInputs() if self._output == "softmax" else nullcontext() as seen:
             out: Tensor = module(rows.to(self.module_dtype))
         if seen is not None:
             out = seen.input_of(out)
-        out = out.to(self.dtype)
+        out = out[:count].to(self.dtype)
         if self._output == "probabilities":
             out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
         return out  # log-probabilities differ from logits by a constant a row, which margins do not see

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -24,6 +25,17 @@ out = Console()
 err = Console(stderr=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ImageFile = Annotated[
+    Path | None, typer.Argument(help="An image file: of a digit, light on dark, or a photograph for --model imagenet.")
+]
+Digit = Annotated[int | None, typer.Option(help="An embedded test digit, 0 to 999, instead of a file.")]
+Photo = Annotated[int | None, typer.Option(help="A photograph that comes with a package, by number, for imagenet.")]
+Model = Annotated[
+    str | None, typer.Option(help="digits (if not given), imagenet, or a network torchvision:NAME or timm:NAME.")
+]
+FeatureKind = Annotated[
+    str | None, typer.Option(help="pixels, patches:N or superpixels:N; of a photograph patches:16 if not given.")
+]
 Device = Annotated[str, typer.Option(help="Where the network runs: cpu, cuda, cuda:1, mps.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
 

@@ -10,16 +10,12 @@ from typing import Any
 
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.data import mnist, mnist_cnn
 from holdfast.errors import HoldfastError
 from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
 from holdfast.explainers import Explainer, Grad, Random
-from holdfast.features import Features
-from holdfast.model import Classifier
 from holdfast.ranking import check_size
 from holdfast.robustness import MinNorm, Robustness
 
@@ -31,11 +27,6 @@ def usable_device(device: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise HoldfastError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from error
     return torch.device(device)
-
-
-def classifier(device: str) -> Classifier:
-    """The embedded digit network on that device."""
-    return mnist_cnn().on(usable_device(device))
 
 
 def norm(p: str) -> float:
@@ -56,45 +47,6 @@ def method(name: str, p: float, seed: int) -> Robustness:
     return method
 
 
-def image(path: Path | None, digit: int | None, resize: bool) -> Tensor:
-    """One input ``[1, 1, 28, 28]``: an embedded digit or an image file."""
-    if (path is None) == (digit is None):
-        raise HoldfastError("name either an image file or an embedded digit with --digit, not both or neither.")
-    if digit is not None:
-        digits = mnist()
-        if not 0 <= digit < len(digits):
-            raise HoldfastError(f"--digit must be between 0 and {len(digits) - 1}, got {digit}.")
-        return digits.x[digit : digit + 1]
-    assert path is not None
-    return _grey(path, resize)[None, None]
-
-
-def _grey(path: Path, resize: bool) -> Tensor:
-    try:
-        with Image.open(path) as file:
-            picture = file.convert("L")
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise HoldfastError(f"cannot read the image {path}: {error}.") from error
-    if picture.size != (28, 28):
-        if not resize:
-            raise HoldfastError(
-                f"{path} is {picture.size[0]} x {picture.size[1]}, the network reads 28 x 28: add --resize."
-            )
-        picture = picture.resize((28, 28), Image.Resampling.BILINEAR)
-    return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).reshape(28, 28).float() / 255
-
-
-def features(text: str, x: Tensor) -> Features:
-    """Features from pixels, patches:N or superpixels:N."""
-    kind, _, size = text.partition(":")
-    shape = tuple(x.shape[1:])
-    if kind == "pixels" and not size:
-        return Features.pixels(shape)
-    if kind in ("patches", "superpixels") and size.isdecimal():
-        return Features.patches(shape, int(size)) if kind == "patches" else Features.superpixels(x, int(size))
-    raise HoldfastError(f"--features must be pixels, patches:N or superpixels:N, got {text!r}.")
-
-
 def subset(cases: Cases, text: str, seed: int) -> Tensor:
     """The features ``[1, d]`` that a word such as rest:20% lets move."""
     kind, _, share = text.partition(":")
@@ -109,12 +61,6 @@ def subset(cases: Cases, text: str, seed: int) -> Tensor:
     explainer = Random(seed) if kind == "random" else Grad()
     chosen = explainer(cases).top([part])[:, 0]
     return ~chosen if kind == "rest" else chosen
-
-
-def masked(cases: Cases, path: Path, resize: bool) -> Tensor:
-    """Features that have a pixel which is not black in the mask."""
-    marked = (_grey(path, resize) > 0).to(cases.x)[None, None]
-    return cases.features.pool(marked.expand_as(cases.x)) > 0
 
 
 def check_picture(path: Path, option: str = "--out") -> None:

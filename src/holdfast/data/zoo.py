@@ -15,6 +15,7 @@ from torch import nn
 
 from holdfast.errors import HoldfastError
 from holdfast.model import Classifier
+from holdfast.pace import Pace
 
 LIBRARIES = ("torchvision", "timm")
 
@@ -63,7 +64,7 @@ def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.d
     if weights is not None:
         _fill(module, Path(weights))
     module = module.eval().requires_grad_(False).to(device)
-    return Classifier(module, bounds=(0, 1), normalize=(seen.mean, seen.std))
+    return Classifier(module, bounds=(0, 1), normalize=(seen.mean, seen.std), pace=Pace.of_images(device))
 
 
 def _split(name: str) -> tuple[Any, str]:

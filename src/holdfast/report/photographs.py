@@ -95,7 +95,8 @@ def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -
     if not rows or not all(rows):
         raise HoldfastError("there are no pictures to draw.")
     wide = max(map(len, rows))
-    size = (1.9 * wide + 0.1, 2.35 * len(rows) + 0.35)
+    foot = 0.62 if legend else 0.36
+    size = (1.9 * wide + 0.1, 2.3 * len(rows) + 0.05 + foot - 0.36)
     figure = Figure(figsize=size, facecolor="white")
     FigureCanvasAgg(figure)
     grid: Any = figure.subplots(len(rows), wide, squeeze=False)
@@ -112,7 +113,7 @@ def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -
                 spine.set_color("#9ca3af")
     figure.text(0.5, 0.08 / size[1], legend, ha="center", fontsize=8)
     figure.subplots_adjust(
-        left=0.01, right=0.99, top=1 - 0.25 / size[1], bottom=0.62 / size[1], hspace=0.38, wspace=0.06
+        left=0.01, right=0.99, top=1 - 0.25 / size[1], bottom=foot / size[1], hspace=0.34, wspace=0.06
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

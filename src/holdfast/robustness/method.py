@@ -18,7 +18,7 @@ from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip, norm
 
 BoundKind = Literal["upper", "lower", "exact"]
-_FARTHER = (1.001, 1.003, 1.01, 1.03)  # times as far, where the edge of a decision was lost to rounding
+_FARTHER = (1.001, 1.003, 1.01, 1.03, 1.1)  # times as far, where the edge of a decision was lost to rounding
 
 
 class Found(NamedTuple):

@@ -1,0 +1,132 @@
+"""What a command is about: one image, the network that is asked about it, and what its classes are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.cli.arguments import usable_device
+from holdfast.data import imagenet_classifier, imagenet_names, mnist, mnist_cnn, photos, read_photo, zoo_classifier
+from holdfast.data.zoo import zoo_inputs
+from holdfast.errors import HoldfastError
+from holdfast.features import Features
+from holdfast.model import Classifier
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One input ``x [1, C, H, W]``, its model, its ``name`` for programs and its ``title`` for people."""
+
+    model: Classifier
+    x: Tensor
+    name: str | int
+    title: str
+    classes: tuple[str, ...] = ()
+    photograph: bool = False
+
+    def called(self, number: int) -> str:
+        """A class by name, or by number where it has none."""
+        return self.classes[number] if self.classes else str(number)
+
+    def number(self, text: str | None) -> int | None:
+        """A class from its number or its name."""
+        if text is None or text.lstrip("-").isdecimal():
+            return None if text is None else int(text)
+        known = [name.lower() for name in self.classes]
+        if text.lower() not in known:
+            near = [name for name in self.classes if text.lower() in name.lower()][:5]
+            hint = f": did you mean {', '.join(near)}?" if near else "."
+            raise HoldfastError(f"there is no class {text!r}{hint}")
+        return known.index(text.lower())
+
+    def features(self, text: str | None) -> Features:
+        """Features from pixels, patches:N or superpixels:N; patches of 16 x 16 for a photograph if nothing is said."""
+        text = text or ("patches:16" if self.photograph else "pixels")
+        kind, _, size = text.partition(":")
+        shape = tuple(self.x.shape[1:])
+        if kind == "pixels" and not size:
+            return Features.pixels(shape)
+        if kind in ("patches", "superpixels") and size.isdecimal():
+            return Features.patches(shape, int(size)) if kind == "patches" else Features.superpixels(self.x, int(size))
+        raise HoldfastError(f"--features must be pixels, patches:N or superpixels:N, got {text!r}.")
+
+
+def subject(
+    image: Path | None, digit: int | None, photo: int | None, model: str | None, resize: bool, device: str
+) -> Subject:
+    """The image file, embedded digit or packaged photograph that was named, and the network for it."""
+    if sum(given is not None for given in (image, digit, photo)) != 1:
+        raise HoldfastError("name one of: an image file, an embedded digit with --digit, a photograph with --photo.")
+    model = model or ("digits" if photo is None else "imagenet")
+    usable_device(device)
+    if model == "digits":
+        if photo is not None:
+            raise HoldfastError("--photo is for --model imagenet: the digit network reads 28 x 28 grey pixels.")
+        return _digit(image, digit, resize, device)
+    if digit is not None:
+        raise HoldfastError("--digit is for the digit network: leave --model out.")
+    return _photograph(image, photo, model, device)
+
+
+def _digit(image: Path | None, digit: int | None, resize: bool, device: str) -> Subject:
+    network = mnist_cnn().on(device)
+    if digit is None:
+        assert image is not None
+        return Subject(network, grey(image, (28, 28), resize)[None, None].to(device), str(image), str(image))
+    digits = mnist()
+    if not 0 <= digit < len(digits):
+        raise HoldfastError(f"--digit must be between 0 and {len(digits) - 1}, got {digit}.")
+    return Subject(network, digits.x[digit : digit + 1].to(device), digit, f"test digit #{digit}")
+
+
+def _photograph(image: Path | None, photo: int | None, model: str, device: str) -> Subject:
+    size, crop = 224, 0.875
+    if model == "imagenet":
+        network = imagenet_classifier(device)
+    else:
+        seen = zoo_inputs(model)
+        size, crop = seen.size, seen.crop
+        network = zoo_classifier(model, device=device)
+    if image is not None:
+        x, name = read_photo(image, size, crop=crop)[None], str(image)
+    else:
+        assert photo is not None
+        packaged = photos(size)
+        if not 0 <= photo < len(packaged):
+            raise HoldfastError(f"--photo must be between 0 and {len(packaged) - 1}, got {photo}.")
+        x, name = packaged.x[photo : photo + 1], packaged.names[photo]
+    x = x.to(device)
+    network(x)  # its number of classes is known now
+    classes = imagenet_names() if network.classes == 1000 else ()
+    return Subject(network, x, name, name, classes, True)
+
+
+def masked(cases: Cases, path: Path, resize: bool) -> Tensor:
+    """Features that have a pixel which is not black in the mask."""
+    height, width = cases.x.shape[2:]
+    marked = (grey(path, (width, height), resize) > 0).to(cases.x)[None, None]
+    return cases.features.pool(marked.expand_as(cases.x)) > 0
+
+
+def grey(path: Path, size: tuple[int, int], resize: bool) -> Tensor:
+    """An image file in grey, ``[H, W]`` from 0 to 1, of that width and height."""
+    try:
+        with Image.open(path) as file:
+            picture = file.convert("L")
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise HoldfastError(f"cannot read the image {path}: {error}.") from error
+    width, height = size
+    if picture.size != size:
+        if not resize:
+            other = ", or --model imagenet for a photograph" if size == (28, 28) else ""
+            raise HoldfastError(
+                f"{path} is {picture.size[0]} x {picture.size[1]}, the network reads {width} x {height}: add "
+                f"--resize{other}."
+            )
+        picture = picture.resize(size, Image.Resampling.BILINEAR)
+    return torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).reshape(height, width).float() / 255
