@@ -111,7 +111,7 @@ def explain(options: argparse.Namespace) -> None:
         for features in options.features:
             cases = ask(options, features, x, model)
             explainer = replace(getattr(hf.GreedyAS, preset)(), budget=0.2)
-            replace(explainer, budget=0.02)(cases[:2])  # warm
+            replace(explainer, budget=0.02)(cases)  # warm: a GPU sets itself up for every size of a batch
             if gpu:
                 torch.cuda.reset_peak_memory_stats()
             before, started = model.queries, time.perf_counter()

@@ -108,7 +108,7 @@ class Classifier:
             raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
         self._look(rows)
         module = self.module if as_it_is else self._faster(rows)
-        with torch.no_grad(), self.pace.computing():
+        with torch.no_grad(), self.pace.deciding() if as_it_is else nullcontext():
             size = self.chunk(rows, gradient=False)
             parts = chunked(lambda piece: self._logits(rows[piece], module), len(rows), size)
             logits = torch.cat([part for _, part in parts])
@@ -122,8 +122,7 @@ class Classifier:
         """
         self.require_gradients()
         self._look(rows)
-        draft = draft and self.pace.draft is not None
-        with torch.enable_grad(), self.pace.computing(draft):
+        with torch.enable_grad():
             points = rows.detach().requires_grad_(True)
             logits = self._logits(points, self._faster(rows), self.pace.draft if draft else None)
             value = loss(logits).sum()

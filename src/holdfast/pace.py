@@ -28,11 +28,10 @@ class Pace:
     """How a classifier computes: the form its module is put in, and how exact a draft of a gradient need be.
 
     ``fold`` takes batch norms into the convolutions before them, ``channels_last`` lays images out as GPUs and newer
-    CPUs like them. Neither changes what is computed beyond rounding. ``exact`` keeps GPUs from rounding what
-    convolutions multiply to ten bits (TF32, torch's default), which would move a boundary between two looks at it.
-    ``draft`` is the precision of gradients of which nothing is claimed. ``even`` fills batches up to powers of two,
-    since a large network takes a GPU seconds to set up for every new size; ``chunk`` are the rows at a time, where
-    that was measured.
+    CPUs like them. Neither changes what is computed beyond rounding. ``exact``: decisions are asked in single precision
+    throughout, where torch would let a GPU round what convolutions multiply to ten bits. ``draft`` is the precision of
+    gradients of which nothing is claimed. ``even`` fills batches up to powers of two, since a large network takes a GPU
+    seconds to set up for every new size; ``chunk`` are the rows at a time, where that was measured.
     """
 
     fold: bool = False
@@ -53,10 +52,10 @@ class Pace:
         return 1 << (rows - 1).bit_length() if self.even else rows
 
     @contextmanager
-    def computing(self, draft: bool = False) -> Iterator[None]:
-        """While passes through the module, and back, are made."""
+    def deciding(self) -> Iterator[None]:
+        """While the module itself is asked."""
         before = torch.backends.cudnn.allow_tf32
-        torch.backends.cudnn.allow_tf32 = before and not (self.exact and not draft)
+        torch.backends.cudnn.allow_tf32 = before and not self.exact
         try:
             yield
         finally:
@@ -69,7 +68,7 @@ class Pace:
         made = folded(module, rows) if self.fold else module
         if self.channels_last and rows.ndim == 4:
             made = _ChannelsLast(copy.deepcopy(made) if made is module else made)
-        with torch.no_grad(), self.computing():
+        with torch.no_grad():
             ours, theirs = (one(rows) for one in (made, module))
         return made if _alike(ours, theirs) else module
 
@@ -179,7 +178,7 @@ def _rows_a_second(form: nn.Module, rows: Tensor, pace: Pace) -> float:
 
 def _slope(form: nn.Module, rows: Tensor, pace: Pace) -> Tensor:
     half = pace.draft is not None
-    with torch.enable_grad(), pace.computing(draft=half):
+    with torch.enable_grad():
         points = rows.detach().requires_grad_(True)
         with torch.autocast(rows.device.type, dtype=pace.draft, enabled=half):
             scores = form(points)

@@ -99,7 +99,7 @@ def test_an_order_without_order_is_excluded_and_counted() -> None:
 
 def test_layers_start_anew_from_the_last_back_and_the_network_stays() -> None:
     net = small_net()
-    assert trainable_layers(net) == ["4", "2", "0"]
+    assert trainable_layers(_asked(net)) == ["4", "2", "0"]
     before = [weight.clone() for weight in net.parameters()]
     fresh = reinitialised(net, ["4"], seed=3)
     assert all(torch.equal(a, b) for a, b in zip(before, net.parameters(), strict=True))
@@ -107,9 +107,30 @@ def test_layers_start_anew_from_the_last_back_and_the_network_stays() -> None:
     assert changed == [False, False, False, False, True, True]
     again = reinitialised(net, ["4"], seed=3)
     assert all(torch.equal(a, b) for a, b in zip(fresh.parameters(), again.parameters(), strict=True))
-    assert trainable_layers(nn.Linear(3, 2)) == [""]
+    assert trainable_layers(_asked(nn.Linear(12, 2).double())) == [""]
     with pytest.raises(hf.HoldfastError, match="no layer that can be re-initialised"):
-        trainable_layers(nn.Sequential(nn.ReLU()))
+        trainable_layers(_asked(nn.Sequential(nn.ReLU())))
+
+
+def _asked(net: nn.Module) -> hf.Cases:
+    return hf.Classifier(net.eval().requires_grad_(False)).ask(torch.rand(2, 12).double())
+
+
+def test_the_last_layer_is_the_one_an_input_passes_last_whatever_it_is_called() -> None:
+    class HeadFirst(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.classify, self.unused, self.body = nn.Linear(5, 3), nn.Linear(2, 2), nn.Linear(12, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.classify(self.body(x).relu())
+            return out
+
+    cases = _asked(HeadFirst().double())
+    assert trainable_layers(cases)[0] in ("classify", "unused")  # what is never passed goes with its neighbour
+    assert trainable_layers(cases)[-1] == "body"
+    result = sanity(cases, {"Grad": hf.Grad()})
+    assert result.stages == (trainable_layers(cases)[0],)
 
 
 def test_sanity_sees_who_looks_at_the_network() -> None:
@@ -145,7 +166,7 @@ def test_what_stays_as_trained_and_what_is_dropped_is_said() -> None:
     model = hf.Classifier(Scaled().eval().requires_grad_(False))
     x = torch.rand(3, 12).double()
     label = model(x).argmax(1)
-    fresh = model.through(reinitialised(model.module, trainable_layers(model.module)[:1]))(x).argmax(1)
+    fresh = model.through(reinitialised(model.module, trainable_layers(model.ask(x))[:1]))(x).argmax(1)
     target = torch.where(fresh != label, fresh, (label + 1) % 4)
     result = sanity(model.ask(x, target=target), {"Grad": hf.Grad()}, cascade=True)
     assert any(note.startswith("scale stayed as trained") for note in result.notes)

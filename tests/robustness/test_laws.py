@@ -26,7 +26,7 @@ def quick(kind: type[hf.Robustness], p: float) -> hf.Robustness:
     made: dict[type[hf.Robustness], Callable[[], hf.Robustness]] = {
         hf.MinNorm: lambda: hf.MinNorm(p, steps=60),
         hf.Judge: lambda: hf.Judge(p, steps=25, classes=3, starts=2),
-        hf.PGD: lambda: hf.PGD(p, steps=20),
+        hf.PGD: lambda: hf.PGD(p, steps=60),
         hf.Linear: lambda: hf.Linear(p),
     }
     return made[kind]()

@@ -153,14 +153,17 @@ def chase(
     boundary out. A drop is overshot by ``push``, which grows while the decision holds and shrinks once it changes.
     Where the boundary proves straight from one step to the next, there is nothing left to overshoot. Rows that their
     linearised boundary cannot improve by two thousandths leave, and so do rows in a corner of their box that is not
-    far enough; rows without any slope jump to random points.
+    far enough; rows without any slope jump to random points. Rows that have not changed after a third of the steps go
+    on from where they stand (DeepFool, Moosavi-Dezfooli et al. 2016): where slopes turn from step to step, as a large
+    network's do, the nearest point of one linearised boundary after another may never reach the real one.
     """
     able = search.rows.free.any(1) & (search.best() > 0)
     delta = torch.zeros_like(search.rows.x) if start is None else start
     aim = torch.full_like(search.rows.label, ANY) if aim is None else aim
     push = search.rows.x.new_full((len(search.rows),), 0.05)
-    done, offset = torch.zeros_like(able), torch.zeros_like(push)
-    search, (aim, delta, push, done, offset) = _keep(search, able, aim, delta, push, done, offset)
+    done, crossed, offset = torch.zeros_like(able), torch.zeros_like(able), torch.zeros_like(push)
+    search, (aim, delta, push, done, crossed, offset) = _keep(search, able, aim, delta, push, done, crossed, offset)
+    behind = 1  # rows that have not crossed their boundary, when last counted
     for step in range(steps):
         if not len(search.rows):
             return
@@ -180,6 +183,10 @@ def chase(
         goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
         share = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
         here, delta = delta, delta + (~done * share)[:, None] * (goal - delta)
+        crossed |= value < 0
+        if behind and step >= steps // 3:
+            on = nearest(slope, 1.1 * value.clamp_min(0), rows.low - here, rows.high - here, search.p)
+            delta = torch.where((~crossed & ~done)[:, None], here + on, delta)
         if step % _PAUSE:
             continue
         length = norm(goal, search.p)
@@ -188,11 +195,13 @@ def chase(
         done |= ~changed & short & (norm(goal - here, search.p) < 0.01 * length)
         delta = torch.where(done[:, None], here, delta)  # who is done stands still: when it leaves changes nothing
         lost = ~changed & (length == 0)
-        any_lost, count_done = torch.stack([lost.sum(), done.sum()]).tolist()
+        any_lost, count_done, behind = torch.stack([lost.sum(), done.sum(), (~crossed).sum()]).tolist()
         if any_lost:
             delta = torch.where(lost[:, None], search.random(draw * steps + step), delta)
         if count_done * _LEAVE > len(rows):
-            search, (aim, delta, push, done, offset) = _keep(search, ~done, aim, delta, push, done, offset)
+            search, (aim, delta, push, done, crossed, offset) = _keep(
+                search, ~done, aim, delta, push, done, crossed, offset
+            )
 
 
 def polish(
