@@ -213,7 +213,7 @@ def test_features_chosen_by_chance_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["robustness"], "either an image file or an embedded digit"),
+        (["robustness"], "name one of: an image file, an embedded digit"),
         (["robustness", "--digit", 5000], "between 0 and 999"),
         (["robustness", "nowhere.png"], "cannot read the image"),
         (["robustness", "--digit", 1, "--p", 3], "p must be 1, 2 or inf"),
@@ -309,7 +309,7 @@ def test_an_interrupted_explanation_ends_cleanly(
         (["--digit", 0, "--out", "picture.foo"], "must end in a kind of picture"),
         (["--digit", 0, "--out", "/proc/picture.png"], "cannot write the picture"),
         (["--digit", 0, "--seed", 10**20], "--seed"),
-        ([], "name either an image file or an embedded digit"),
+        ([], "name one of: an image file, an embedded digit"),
     ],
 )
 def test_explain_refuses_in_one_sentence(call: Call, arguments: list[object], says: str) -> None:

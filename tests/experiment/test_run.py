@@ -244,6 +244,7 @@ def test_every_analysis_comes_back(small_results: Path) -> None:
     assert sorted(shown) == [0, 1]
     picture = shown[1]["Grad"]
     assert picture.x.shape == (1, 28, 28)
+    assert picture.moves is not None
     # Kept in 16 bits, a witness may end a hair before the boundary: go a thousandth further.
     witness = torch.from_numpy(picture.x + 1.001 * picture.moves[0]).float()
     assert int(study.cases.model(witness[None]).argmax()) == picture.turned[0] != picture.label

@@ -10,7 +10,7 @@ from studies import SMALL, checksums_of
 
 BAD = {
     # key, what stands there, what is said
-    'name = "mnist"': ('name = "mist"', "data.name should be 'mnist' or 'fashion-mnist', got 'mist'"),
+    'name = "mnist"': ('name = "mist"', "data.name should be 'mnist', 'fashion-mnist' or 'photographs', got 'mist'"),
     "count = 3": ("count = 0", "data.count should be greater than or equal to 1, got 0"),
     "first = 10": ("frist = 10", "data.frist is not a setting: use one of name, root, first, count"),
     'use = "grad"': ('use = "gard"', "explainers.Grad.use should be one of greedy-as, .*, got 'gard'"),
@@ -78,7 +78,8 @@ def test_a_bad_key_is_named_with_what_may_stand_there(key: str, tmp_path: Path) 
 
 def test_experiments_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(
-        hf.HoldfastError, match="there is no experiment 'papper': use one of paper-fashion, paper-mnist, "
+        hf.HoldfastError,
+        match="there is no experiment 'papper': use one of paper-fashion, paper-imagenet, paper-mnist, ",
     ):
         load("papper")
     with pytest.raises(hf.HoldfastError, match="cannot read the experiment"):
@@ -86,7 +87,7 @@ def test_experiments_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_the_named_ones_are_the_papers() -> None:
-    assert named() == ["paper-fashion", "paper-mnist", "paper-mnist-quick"]
+    assert named() == ["paper-fashion", "paper-imagenet", "paper-mnist", "paper-mnist-quick"]
     full = load("paper-mnist")
     table = [name for name, piece in full.explainers.items() if piece.group == "table"]
     assert table == ["Grad", "IG", "EG", "SHAP", "LOO", "BBMP", "CFX", "Random", "Greedy-AS"]

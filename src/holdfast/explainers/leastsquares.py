@@ -37,3 +37,23 @@ def least_squares(
     left = (values - rows @ solution).square()
     noise = (left if weight is None else left * weight).sum() / max(m - n + (total is not None), 1)
     return solution, (inverse.diagonal().clamp_min(0) * noise).sqrt()
+
+
+def least_norm(design: Tensor, values: Tensor, total: float, width: int = 4096) -> Tensor:
+    """Coefficients ``[n]`` of ``values [m]`` on ``design [m, n]`` for fewer rows than columns, adding up to ``total``.
+
+    Of those that fit best, the ones nearest to each other. In double precision, ``width`` columns at a time: of many
+    columns only the m x m products are ever whole.
+    """
+    if design.device.type == "mps":  # knows no double precision
+        design, values = design.cpu(), values.cpu()
+    # Less their mean, rows say nothing about the sum: what they leave open is then shared out evenly.
+    count = design.shape[1]
+    share = design.sum(1, keepdim=True, dtype=torch.double) / count
+    products = torch.zeros(len(design), len(design), dtype=torch.double, device=design.device)
+    for part in design.split(width, 1):
+        centred = part.double() - share
+        products += centred @ centred.T
+    left = values.double() - total * share[:, 0]
+    weights = torch.linalg.lstsq(products.cpu(), left.cpu()[:, None], driver="gelsd").solution[:, 0].to(share)
+    return total / count + torch.cat([(part.double() - share).T @ weights for part in design.split(width, 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,12 +12,13 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution
-from holdfast.explainers.leastsquares import least_squares
+from holdfast.explainers.leastsquares import least_norm, least_squares
 from holdfast.reference import Reference, kept_scores, live_features, read_reference, reference_points
 
 _MOST_PLAYERS = 10_000  # the normal equations of more would not fit most machines
+_DRAWN = 2**24  # random numbers held at once while subsets are drawn
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Shap(Attribution):
 
     A feature that equals its reference is a null player, worth exactly 0, and is left out of the regression. Of the
     others ``samples`` subsets are drawn, each with its complement, sizes spread evenly over the kernel; where that
-    would be all subsets, all are asked and the values are exact. They add up to the score, less the reference's.
+    would be all subsets, all are asked and the values are exact. They add up to the score, less the reference's. Of
+    more than 10,000 features, such as a photograph's pixels, there are never enough subsets: the smallest values that
+    explain those drawn are given, with a warning.
     """
 
     reference: Reference = 0.0
@@ -96,8 +100,13 @@ class Shap(Attribution):
             return
         told = f"kernel SHAP with {players} features that differ from the reference"
         if players > _MOST_PLAYERS:
-            raise HoldfastError(f"{told} would solve for as many unknowns: use patches, superpixels or other groups.")
-        if self.samples < 2 * players:
+            warnings.warn(
+                f"{told} has more unknowns than its {self.samples} samples can tell apart: its values are the smallest "
+                "that explain them; use patches, superpixels or other groups.",
+                HoldfastWarning,
+                stacklevel=4,
+            )
+        elif self.samples < 2 * players:
             raise HoldfastError(
                 f"{told} needs at least {2 * players} samples, got {self.samples}: raise samples or use fewer features."
             )
@@ -116,6 +125,8 @@ class Shap(Attribution):
         if len(players) == 1:
             return everything - nothing
         total = float(everything.double() - nothing.double())
+        if len(players) > _MOST_PLAYERS:
+            return least_norm(joined[2:], value[2:] - nothing, total).to(value)
         return least_squares(joined[2:], value[2:] - nothing, weight, total)[0].to(value)
 
 
@@ -135,6 +146,8 @@ def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor |
     # One draw in each of as many equal slices of the sizes' distribution: sizes come as often as the kernel says.
     slices = (torch.arange(pairs) + torch.rand(pairs, generator=generator)).double() / pairs
     size = sizes[torch.searchsorted(kernel.cumsum(0) / kernel.sum(), slices).clamp_max(len(sizes) - 1)]
-    shuffled = torch.rand(pairs, players, generator=generator).argsort(1)
-    joined = torch.zeros_like(shuffled, dtype=torch.bool).scatter_(1, shuffled, torch.arange(players) < size[:, None])
+    joined = torch.zeros(pairs, players, dtype=torch.bool)
+    for block in torch.arange(pairs).split(max(1, _DRAWN // players)):
+        shuffled = torch.rand(len(block), players, generator=generator).argsort(1)
+        joined[block] = joined[block].scatter_(1, shuffled, torch.arange(players) < size[block, None])
     return torch.cat([joined, ~joined]), None

@@ -1,0 +1,58 @@
+"""Loading from torchvision and timm, on small packages of the same interface: neither loads beside a CPU-only torch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import holdfast as hf
+from holdfast.data.zoo import zoo_classifier, zoo_inputs
+from toys import tiny_photo_net
+
+
+@pytest.mark.parametrize("library", ["torchvision", "timm"])
+def test_a_network_by_name_reads_pixels_from_zero_to_one(tiny_zoo: list[str], tmp_path: Path, library: str) -> None:
+    seen = zoo_inputs(f"{library}:tiny")
+    assert (seen.size, seen.crop) == (64, 0.8)
+    model = zoo_classifier(f"{library}:tiny")
+    assert tiny_zoo == ["tiny"]
+    x = torch.rand(2, 3, 64, 64)
+    mean, std = (torch.tensor(part)[:, None, None] for part in ((0.4, 0.5, 0.6), (0.2, 0.3, 0.2)))
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), tiny_photo_net(seed=1)((x - mean) / std))
+    assert float(model.high) == 1  # type: ignore[arg-type]  # a box of numbers
+    for path in (tmp_path / "weights.safetensors", tmp_path / "weights.pth"):
+        state = tiny_photo_net(seed=7).state_dict()
+        save_file(state, path) if path.suffix == ".safetensors" else torch.save(state, path)
+        with torch.no_grad():
+            filled = zoo_classifier(f"{library}:tiny", path)
+            torch.testing.assert_close(filled(x), tiny_photo_net(seed=7)((x - mean) / std))
+    assert tiny_zoo == ["tiny"], "with a file of weights nothing is fetched"
+
+
+def test_wrong_names_and_files_are_one_sentence(tiny_zoo: list[str], tmp_path: Path) -> None:
+    for name in ("resnet50", "keras:vgg", "timm:"):
+        with pytest.raises(hf.HoldfastError, match="torchvision:NAME or timm:NAME"):
+            zoo_classifier(name)
+    with pytest.raises(hf.HoldfastError, match="torchvision has no network 'huge'"):
+        zoo_classifier("torchvision:huge")
+    with pytest.raises(hf.HoldfastError, match="timm has no network 'huge'"):
+        zoo_classifier("timm:huge")
+    with pytest.raises(hf.HoldfastError, match="cannot load weights from"):
+        zoo_classifier("timm:tiny", tmp_path / "none.safetensors")
+    torch.save(tiny_photo_net(seed=0), tmp_path / "whole.pth")  # a pickled module: code, not tensors
+    with pytest.raises(hf.HoldfastError, match="no file of tensors alone"):
+        zoo_classifier("timm:tiny", tmp_path / "whole.pth")
+    torch.save({"other": torch.zeros(1)}, tmp_path / "other.pth")
+    with pytest.raises(hf.HoldfastError, match="cannot load weights"):
+        zoo_classifier("timm:tiny", tmp_path / "other.pth")
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(hf.HoldfastError, match="needs timm, which cannot be loaded here"):
+        zoo_classifier("timm:resnet50")

@@ -1,0 +1,177 @@
+"""An experiment on photographs from end to end, with a network of a library that knows one small one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import holdfast as hf
+from holdfast.cli import app
+from holdfast.experiment import Store, run
+from holdfast.experiment.results import Results
+from holdfast.experiment.settings import load, study
+from holdfast.report import figures
+from holdfast.report.page import write_page
+
+TEXT = """
+title = "Four photographs"
+main = "Greedy-AS"
+published = "imagenet"
+block = 3
+sizes = [0.1, 0.3]
+
+[data]
+name = "photographs"
+
+[model]
+network = "torchvision:tiny"
+
+[features]
+kind = "patches"
+size = 16
+
+[explainers.Grad]
+use = "grad"
+
+[explainers.Random]
+use = "random"
+
+[explainers.Greedy-AS]
+use = "greedy-as-quick"
+
+[criteria."Robustness-S̄r"]
+use = "rest"
+robustness = { use = "minnorm", steps = 20 }
+
+[criteria.Insertion]
+use = "insertion"
+draws = 2
+
+[analyses.sanity]
+examples = 2
+
+[gallery]
+examples = 2
+targets = 1
+judge = { use = "minnorm", steps = 20 }
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    path = tmp_path / "photos.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_photographs_from_a_folder_to_a_page(
+    tiny_zoo: list[str], experiment: Path, photo_folder: Path, tmp_path: Path
+) -> None:
+    made = study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
+    assert made.examples == ("n0/0.png", "n1/1.png", "n0/2.png", "n1/3.png"), "going round the classes"
+    assert made.cases.x.shape == (4, 3, 64, 64), "as the network wants it"
+    assert made.cases.model.pace.chunk is not None, "tuned"
+    with Store.open(tmp_path / "results.db") as store:
+        summary = run(made, store)
+    assert (summary.missing, summary.failed) == (0, {})
+    results = Results(tmp_path / "results.db")
+    pictures = results.pictures()[0]
+    assert pictures["Grad"].moves is None, "the changes of the main method alone are kept"
+    main = pictures["Greedy-AS"]
+    assert main.moves is not None
+    assert main.after is not None
+    assert 0 < main.before <= 1
+    # Heat is the place of each patch: the top ones are the warmest, and all of a patch the same.
+    warm = np.broadcast_to(main.heat, (1, 64, 64))[0]
+    chosen = np.broadcast_to(main.relevant, (1, 64, 64))[0]
+    assert float(warm[chosen].min()) > float(warm[~chosen].max())
+    assert float(warm.max()) == 1
+    assert len(np.unique(warm[:16, :16])) == 1
+    shown = figures.smaller_images(main)
+    assert [words.split(",")[0] for _, words in shown] == ["the order of all features", *["the smallest change"] * 2]
+    tables = write_page(results, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("data:image/jpeg") >= 2 * (1 + 3 + 3)
+    assert "with a line around them" in page
+    assert "pertinent" not in page
+    cost = next(table for table in tables if table.key == "runtime")
+    assert cost.columns[2] == "paper"
+    figures.draw_gallery(results, tmp_path / "all.png")
+    with Image.open(tmp_path / "all.png") as drawn:
+        assert drawn.width > drawn.height > 300
+
+
+def test_superpixels_and_pixels_of_photographs(
+    tiny_zoo: list[str], photo_folder: Path, experiment: Path, tmp_path: Path
+) -> None:
+    for kind, size in (("superpixels", 20), ("pixels", 1)):
+        experiment.write_text(TEXT.replace('"patches"', f'"{kind}"').replace("size = 16", f"size = {size}"))
+        short = study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)}, limit=2)
+        with Store.open(tmp_path / f"{kind}.db") as store:
+            summary = run(short, store)
+        assert (summary.missing, summary.failed) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        (
+            {"network": "resnet50"},
+            "model.network should be mnist-cnn, efficientnet-lite0, torchvision:NAME or timm:NAME",
+        ),
+        ({"network": "torchvision:huge"}, "torchvision has no network 'huge'"),
+        ({"network": "mnist-cnn"}, "model.network should be efficientnet-lite0, torchvision:NAME or timm:NAME"),
+        ({"network": "efficientnet-lite0", "weights": "mine.pth"}, 'should be "embedded" for efficientnet-lite0'),
+        ({"weights": "train"}, "the library's own"),
+        ({"weights": "none.safetensors"}, "cannot load weights from none.safetensors"),
+        ({"data": "nowhere"}, "there is no folder nowhere"),
+    ],
+)
+def test_wrong_choices_are_one_sentence(
+    tiny_zoo: list[str], experiment: Path, photo_folder: Path, tmp_path: Path, choices: dict[str, str], told: str
+) -> None:
+    with pytest.raises(hf.HoldfastError, match=told):
+        study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)} | choices)
+
+
+def test_digits_are_not_for_networks_of_photographs(tiny_zoo: list[str], tmp_path: Path) -> None:
+    with pytest.raises(hf.HoldfastError, match="should be mnist-cnn for mnist"):
+        study(load("paper-mnist-quick"), "x", tmp_path, choices={"network": "torchvision:tiny"})
+
+
+def test_more_photographs_than_there_are_is_all_of_them(
+    tiny_zoo: list[str], experiment: Path, photo_folder: Path, tmp_path: Path
+) -> None:
+    assert len(study(load(str(experiment)), "x", tmp_path, choices={"data": str(photo_folder)}).cases) == 4
+    experiment.write_text(TEXT.replace("[model]", "first = 4\n[model]"))
+    with pytest.raises(hf.HoldfastError, match="more than the 4 examples there are"):
+        study(load(str(experiment)), "x", tmp_path, choices={"data": str(photo_folder)})
+
+
+def test_the_named_experiment_plans_offline() -> None:
+    answer = CliRunner().invoke(app, ["run", "paper-imagenet", "--dry-run", "--limit", "2", "--json"])
+    assert answer.exit_code == 0, answer.output
+    assert '"cases": 2' in answer.output
+
+
+def test_one_photograph_on_the_command_line(tiny_zoo: list[str], photo_folder: Path, tmp_path: Path) -> None:
+    photo, out = photo_folder / "n0" / "0.png", tmp_path / "why.png"
+    arguments = ["explain", str(photo), "--model", "timm:tiny", "--features", "patches:16", "--out", str(out)]
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 0, answer.output
+    assert "patches of 16 x 16" in answer.output
+    with Image.open(out) as drawn:
+        alone = drawn.height
+    label = next(word for word in answer.output.split("why ")[1].split("?")[:1])
+    other = "1" if label != "1" else "2"
+    answer = CliRunner().invoke(app, [*arguments, "--target", other])
+    assert answer.exit_code == 0, answer.output
+    assert f"why {label} and not {other}?" in answer.output
+    with Image.open(out) as drawn:
+        assert drawn.height > 1.5 * alone, "the pair: why this class, and why not that one"
+    answer = CliRunner().invoke(app, ["robustness", str(photo), "--model", "timm:tiny", "--subset", "rest:20%"])
+    assert answer.exit_code == 0, answer.output

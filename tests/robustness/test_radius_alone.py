@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.robustness.method import Found
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.search import Search, chase
+from toys import small_net
+
+
+def _cases(bounds: tuple[float, float] | None = (-4, 4)) -> tuple[hf.Cases, Tensor]:
+    cases = hf.Classifier(small_net(), bounds=bounds).ask(
+        torch.randn(6, 12, generator=torch.Generator().manual_seed(3))
+    )
+    subsets = torch.rand(6, 5, 12, generator=torch.Generator().manual_seed(4)) < 0.6
+    subsets[:, 4] = subsets[:, 0] | subsets[:, 1]
+    return cases, subsets
+
+
+@pytest.mark.parametrize("method", [hf.MinNorm(steps=20), hf.Judge(steps=10, classes=2, starts=1), hf.PGD(steps=10)])
+def test_radii_alone_are_the_same_radii(method: hf.Robustness) -> None:
+    cases, subsets = _cases()
+    done: list[tuple[int, int]] = []
+    alone = method.radius(cases, subsets, progress=lambda *seen: done.append(seen))
+    assert torch.equal(alone, method(cases, subsets).radius), "witnesses of smaller sets are shared either way"
+    assert done[-1] == (30, 30)
+    assert torch.equal(alone, hf.PerturbRelevant(method)(cases, subsets))
+
+
+@dataclass(frozen=True)
+class Short(hf.Robustness):
+    """What another method finds, scaled: a search that stops a little before, or far before, the boundary."""
+
+    share: float
+    p: float = 2
+
+    def search(self, rows: Rows, start: Tensor | None) -> Found:
+        found = hf.MinNorm(self.p, steps=60).search(rows, start)
+        return found._replace(delta=self.share * found.delta)
+
+
+def test_a_point_just_short_of_the_boundary_goes_a_little_farther() -> None:
+    cases, subsets = _cases()
+    best = hf.MinNorm(steps=60)(cases, subsets)
+    short = Short(0.998)(cases, subsets)
+    assert torch.equal(short.censored, best.censored)
+    told = ~best.censored
+    ratio = (short.radius / best.radius)[told]
+    assert float(ratio.median()) < 1.002
+    assert float(ratio.max()) < 1.1
+    moved = cases.model(short.witness.flatten(0, 1)).argmax(1).view_as(short.turned)
+    assert torch.equal(moved[told], short.turned[told]), "and is measured there"
+    length = (short.witness - cases.x[:, None]).flatten(2).norm(dim=2)
+    torch.testing.assert_close(length[told], short.radius[told])
+    assert bool(Short(0.5)(cases, subsets).censored.all()), "what is far from it is no radius"
+
+
+class Turning(nn.Module):
+    """Two classes whose boundary slopes away: each coordinate helps only up to a point, then the next must."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        gain = (x.clamp_max(0.3) * torch.arange(20, 0, -1).to(x)).sum(1) - 40
+        return torch.stack([-gain, gain], 1)
+
+
+def test_a_boundary_that_no_linearisation_names_is_reached_by_going_on() -> None:
+    cases = hf.Classifier(Turning().eval()).ask(torch.zeros(1, 20).double())
+    rows = Rows.of(cases, torch.ones(1, 1, 20, dtype=torch.bool), slice(0, 1))
+    search = Search(rows, 2.0)
+    chase(search, 12)
+    assert bool(torch.isfinite(search.best()).all())
+    assert float(search.best()) < 1.2 * float(hf.Judge.quick()(cases, torch.ones(1, 1, 20, dtype=torch.bool)).radius)

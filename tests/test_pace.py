@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.pace import Pace, folded
+from toys import tiny_photo_net
+
+
+class Residual(nn.Module):
+    """Convolutions and batch norms with a way around them; ``leak`` also uses a convolution's bare output."""
+
+    def __init__(self, leak: bool = False):
+        super().__init__()
+        self.stem, self.first = nn.Conv2d(3, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6)
+        self.deep, self.second = nn.Conv2d(6, 6, 3, padding=1, groups=3), nn.BatchNorm2d(6)
+        self.alone, self.head, self.leak = nn.BatchNorm2d(6), nn.Linear(6, 4), leak
+
+    def forward(self, x: Tensor) -> Tensor:
+        bare = self.stem(x)
+        x = self.first(bare).relu()
+        x = x + self.second(self.deep(x)).relu()
+        x = self.alone(x) + (bare if self.leak else 0)  # follows no convolution: stays
+        out: Tensor = self.head(x.mean((2, 3)))
+        return out
+
+
+def net(leak: bool = False) -> Residual:
+    torch.manual_seed(0)
+    made = Residual(leak)
+    for layer in made.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            assert layer.running_mean is not None
+            assert layer.running_var is not None
+            layer.running_mean.normal_()
+            layer.running_var.uniform_(0.5, 2)
+            layer.weight.data.uniform_(0.5, 2)
+            layer.bias.data.normal_()
+    return made.eval().requires_grad_(False)
+
+
+X = torch.rand(5, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+def test_batch_norms_after_convolutions_are_folded_and_nothing_else_changes() -> None:
+    module = net()
+    made = folded(module, X)
+    torch.testing.assert_close(made(X), module(X))
+    norms = [name for name, layer in made.named_modules() if isinstance(layer, nn.BatchNorm2d)]
+    assert norms == ["alone"]
+    assert sum(isinstance(layer, nn.BatchNorm2d) for layer in module.modules()) == 3, "the module itself stays"
+    plain = nn.Linear(3, 2)
+    assert folded(plain, torch.rand(2, 3)) is plain
+
+
+def test_a_layer_used_twice_is_not_folded() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.norm(self.conv(self.norm(self.conv(x)))).mean((2, 3))
+            return out
+
+    module = Twice().eval()
+    assert folded(module, X) is module
+
+
+@pytest.mark.parametrize("pace", [Pace(fold=True), Pace(channels_last=True), Pace(fold=True, channels_last=True)])
+def test_every_form_computes_the_same(pace: Pace) -> None:
+    plain, fast = hf.Classifier(net(), bounds=(0, 1)), hf.Classifier(net(), bounds=(0, 1), pace=pace)
+    assert pace.form(fast.module, X) is not fast.module
+    torch.testing.assert_close(fast(X), plain(X))
+    for ours, theirs in zip(fast.gradient(X, _first), plain.gradient(X, _first), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(fast.through(copy.deepcopy(fast.module))(X), plain(X))
+    assert fast.on("cpu") is fast
+
+
+def _first(logits: Tensor) -> Tensor:
+    return logits[:, 0]
+
+
+def test_a_form_that_would_compute_something_else_is_not_taken() -> None:
+    module = net(leak=True)
+    assert not torch.allclose(folded(module, X)(X), module(X))
+    assert Pace(fold=True).form(module, X) is module
+
+
+def test_decisions_are_asked_of_the_module_as_it_is() -> None:
+    model = hf.Classifier(net(), bounds=(0, 1), pace=Pace(fold=True))
+    seen: list[int] = []
+    itself = model.module  # copies of it carry the hook along
+    itself.register_forward_hook(lambda layer, *_: seen.extend([1] if layer is itself else []))
+    model(X)
+    built = len(seen)
+    model(X), model.gradient(X, _first)
+    assert len(seen) == built, "passes go through the faster form"
+    cases = model.ask(X)
+    assert len(seen) == built + 1
+    hf.MinNorm(steps=4)(cases, torch.ones(5, 1, 64, dtype=torch.bool))
+    assert len(seen) > built + 1, "a witness is measured on the module itself"
+
+
+def test_drafts_are_for_searches_that_claim_nothing() -> None:
+    x, laid = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
+    model = hf.Classifier(tiny_photo_net(), bounds=(0, 1), pace=Pace(draft=torch.bfloat16))
+    exact, plain = hf.Classifier(tiny_photo_net(), bounds=(0, 1)), model.gradient(x, _first)[1]
+    torch.testing.assert_close(plain, exact.gradient(x, _first)[1], rtol=0, atol=0)
+    rough = model.gradient(x, _first, draft=True)[1]
+    assert rough.dtype == torch.float32
+    assert not torch.equal(rough, plain)
+    assert float(torch.cosine_similarity(rough.flatten(1), plain.flatten(1)).min()) > 0.9
+    asked, same = model.ask(x, features=laid), exact.ask(x, features=laid)
+    subsets = torch.ones(3, 1, 16, dtype=torch.bool)
+    assert torch.equal(hf.MinNorm()(asked, subsets).radius, hf.MinNorm()(same, subsets).radius)
+    held = [hf.PerturbRest(hf.MinNorm())(same, hf.GreedyAS()(one).top([0.25])) for one in (asked, same)]
+    torch.testing.assert_close(*held, rtol=0.1, atol=0)
+
+
+def test_even_batches_are_powers_of_two_and_change_nothing() -> None:
+    model = hf.Classifier(net(), bounds=(0, 1), pace=Pace(even=True))
+    sizes: set[int] = set()
+
+    def note(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+        sizes.add(len(given[0]))
+
+    model.module.register_forward_pre_hook(note)
+    model(X)
+    sizes.clear()
+    plain = hf.Classifier(net(), bounds=(0, 1))
+    for count in (1, 2, 3, 5):
+        torch.testing.assert_close(model(X[:count]), plain(X[:count]))
+        torch.testing.assert_close(model.gradient(X[:count], _first)[1], plain.gradient(X[:count], _first)[1])
+    assert sizes == {1, 2, 4, 8}
+    assert model.queries.forward == 5 + 2 * (1 + 2 + 3 + 5), "rows that fill up are not counted"
+
+
+def test_tuning_finds_a_pace_and_keeps_what_is_computed() -> None:
+    model = hf.Classifier(net(), bounds=(0, 1))
+    tuned = model.tuned(X)
+    assert tuned is not model
+    assert tuned.pace.chunk is not None
+    assert tuned.chunk(X) == tuned.pace.chunk >= 1
+    assert tuned.pace.draft is None, "half precision is for GPUs"
+    torch.testing.assert_close(tuned(X), model(X))
+    assert replace(model.pace) == Pace(), "the model itself stays"
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: hf.Classifier(net(), bounds=(0, 1)).tuned(torch.rand(2, 5, 8, 8)), "cannot take inputs"),
+        (lambda: hf.BlackBox(lambda rows: rows[:, :2]).tuned(torch.rand(2, 5)), "black box"),
+    ],
+)
+def test_what_cannot_be_tuned_says_so(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(hf.HoldfastError, match=told):
+        make()
