@@ -32,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sections: dict[str, Callable[[argparse.Namespace], None]] = {
         "network": network,
+        "compile": compiled,
         "explain": explain,
         "draft": draft,
         "judge": judge,
@@ -89,6 +90,29 @@ def network(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     chosen = model.tuned(x)
     print(f"\ntuned: {chosen.pace}, found in {time.perf_counter() - started:.1f} s")
+
+
+def compiled(options: argparse.Namespace) -> None:
+    """What ``torch.compile`` would add: rows a second at one batch size, and the seconds before the first of them."""
+    model, x = imagenet_classifier(options.device), pictures(options)
+    size = 256 if x.is_cuda else 8
+    rows = x[torch.arange(size, device=x.device) % len(x)]
+    form = model.pace.form(model.module, rows[:2])
+    table = []
+    for name, module in (("as it is", form), ("compiled", torch.compile(form, dynamic=False))):
+        started = time.perf_counter()
+        seconds = [started]
+        for _ in range(12):
+            points = rows.detach().requires_grad_(True)
+            half = model.pace.draft
+            with torch.autocast(rows.device.type, dtype=half, enabled=half is not None):
+                scores = module(points)
+            torch.autograd.grad(scores.float().amax(1).sum(), points)
+            wait(rows.is_cuda)
+            seconds.append(time.perf_counter())
+        rate = 10 * size / (seconds[-1] - seconds[2])
+        table.append({"form": name, "rows/s": rate, "s before the first": seconds[1] - started})
+    show(f"torch.compile, {size} rows at a time", table)
 
 
 def rows_a_second(model: hf.Classifier, x: torch.Tensor, size: int) -> float:
