@@ -147,8 +147,8 @@ def test_tuning_finds_a_pace_and_keeps_what_is_computed() -> None:
     model = hf.Classifier(net(), bounds=(0, 1))
     tuned = model.tuned(X)
     assert tuned is not model
-    assert tuned.pace.chunk is not None
-    assert tuned.chunk(X) == tuned.pace.chunk >= 1
+    assert tuned.chunk(X) >= 1
+    assert tuned.chunk(torch.rand(1, 3, 64, 64)) == model.chunk(torch.rand(1, 3, 64, 64)), "measured for one shape"
     assert tuned.pace.draft is None, "half precision is for GPUs"
     torch.testing.assert_close(tuned(X), model(X))
     assert replace(model.pace) == Pace(), "the model itself stays"
@@ -164,3 +164,98 @@ def test_tuning_finds_a_pace_and_keeps_what_is_computed() -> None:
 def test_what_cannot_be_tuned_says_so(make: Callable[[], object], told: str) -> None:
     with pytest.raises(hf.HoldfastError, match=told):
         make()
+
+
+class Activated(nn.BatchNorm2d):
+    """A batch norm that does more, as some libraries have."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).relu()
+
+
+def _followed(*layers: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(4)).eval()
+
+
+def test_what_only_looks_like_a_pair_is_left_alone() -> None:
+    from torch.nn.utils import parametrizations
+
+    for module in (
+        _followed(nn.Conv2d(3, 5, 3), Activated(5)),
+        _followed(nn.Conv2d(3, 5, 3), nn.ReLU(inplace=True), nn.BatchNorm2d(5)),
+        _followed(nn.ConvTranspose2d(3, 5, 3), nn.BatchNorm2d(5)),
+        _followed(parametrizations.weight_norm(nn.Conv2d(3, 5, 3)), nn.BatchNorm2d(5)),
+        _followed(nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5, track_running_stats=False)),
+    ):
+        expected = module(X)
+        assert folded(module, X) is module
+        torch.testing.assert_close(Pace(fold=True, channels_last=True).form(module, X)(X), expected)
+
+
+def test_asking_leaves_the_precision_of_convolutions_as_it_was() -> None:
+    conv = getattr(torch.backends.cudnn, "conv", None)
+    if conv is None:
+        pytest.skip("torch before 2.9 has one switch, and nothing to mix it up with")
+    before = conv.fp32_precision
+    try:
+        conv.fp32_precision = "tf32"
+        for pace in (Pace(), Pace(exact=True)):
+            hf.Classifier(net(), bounds=(0, 1), pace=pace).ask(X)
+            assert conv.fp32_precision == "tf32"
+    finally:
+        conv.fp32_precision = before
+
+
+def test_numbers_that_half_precision_cannot_hold_end_the_drafts() -> None:
+    class Loud(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = tiny_photo_net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.net(x)
+            return out if out.dtype == torch.float32 else out * float("inf")  # as an overflow would
+
+    x, laid = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
+    model = hf.Classifier(Loud().eval(), bounds=(0, 1), pace=Pace(draft=torch.bfloat16))
+    exact = hf.Classifier(Loud().eval(), bounds=(0, 1))
+    orders = [hf.GreedyAS.quick()(one.ask(x, features=laid)).order for one in (model, exact)]
+    assert torch.equal(*orders)
+    assert model.pace.draft is None
+
+
+def test_a_pace_goes_along_to_another_process_and_device() -> None:
+    import pickle  # what engines do with a model, of our own making
+
+    model = hf.Classifier(net(), bounds=(0, 1), pace=Pace.of_images("cpu"))
+    model(X)
+    sent = pickle.loads(pickle.dumps(model))
+    assert sent._form is None
+    assert sent.pace == model.pace
+    torch.testing.assert_close(sent(X), model(X))
+    there = model.pace.on("cuda")
+    assert (there.exact, there.even, there.draft) == (True, True, torch.float16)
+    assert there.on("cpu") == model.pace
+    assert Pace().on("cuda") == Pace(), "what nobody asked for stays plain"
+
+
+def test_even_batches_keep_to_the_rows_that_were_allowed() -> None:
+    model = hf.Classifier(net(), bounds=(0, 1), chunk=5, pace=Pace(even=True))
+    sizes: list[int] = []
+    model.module.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    model(torch.rand(13, 3, 8, 8))
+    sizes.clear()
+    model(torch.rand(13, 3, 8, 8))
+    assert max(sizes) == 5
+
+
+@pytest.mark.parametrize("explainer", [hf.DeepLift(), hf.GreedyAS.quick(), hf.LeaveOneOut(), hf.IntegratedGradients()])
+def test_explanations_are_the_same_at_every_pace(explainer: hf.Explainer) -> None:
+    x, laid = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
+    paces = (Pace(), Pace(fold=True, channels_last=True, even=True))
+    orders = [
+        explainer(hf.Classifier(tiny_photo_net(), bounds=(0, 1), pace=pace).ask(x, features=laid)).order[:, :4]
+        for pace in paces
+    ]
+    assert torch.equal(*orders)

@@ -27,6 +27,7 @@ from holdfast.explainers import (
 )
 from holdfast.features import Features
 from holdfast.model import BlackBox, Classifier, Queries
+from holdfast.pace import Pace
 from holdfast.ranking import Ranking
 from holdfast.reference import Words
 from holdfast.robustness import PGD, Judge, Linear, MinNorm, Radii, Robustness
@@ -62,6 +63,7 @@ __all__ = [
     "Lrp",
     "MinNorm",
     "OneStepBanzhaf",
+    "Pace",
     "PerturbRelevant",
     "PerturbRest",
     "Queries",

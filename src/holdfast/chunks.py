@@ -23,7 +23,7 @@ def chunked(work: Callable[[slice], Result], rows: int, size: int) -> Iterator[t
         try:
             result = work(piece)
         except (RuntimeError, MemoryError) as error:
-            if piece.stop - piece.start == 1 or not _out_of_memory(error):
+            if piece.stop - piece.start == 1 or not out_of_memory(error):
                 raise
             size = (piece.stop - piece.start) // 2
         else:
@@ -40,5 +40,6 @@ def room(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 2**30
 
 
-def _out_of_memory(error: BaseException) -> bool:
+def out_of_memory(error: BaseException) -> bool:
+    """Whether that is what the error says."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -26,6 +26,7 @@ Output = Literal["logits", "log-probabilities", "softmax", "probabilities"]
 
 _SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
 _CPU_ACTIVATIONS = 16 * 2**20  # about a core's share of cache: larger batches measure slower
+_CPU_FEW = 2**30  # what a few rows of a large network may take: one at a time measures slower, too
 _GPU_SHARE = 1 / 8  # of a GPU's memory that activations may fill
 
 
@@ -62,7 +63,8 @@ class Classifier:
 
     ``chunk`` fixes the rows that go through the module at once; by default it follows from the memory
     that one row's activations take, so that it never depends on timing. ``pace`` is how to compute the same faster,
-    as ``tuned`` finds it by the stopwatch; decisions are asked of the module as it is.
+    as ``tuned`` finds it by the stopwatch; decisions are asked of the module as it is, which must not change once it
+    was asked.
     """
 
     def __init__(
@@ -171,9 +173,12 @@ class Classifier:
         other = self.through(copy.deepcopy(self.module).to(device))
         other.device = torch.zeros(0, device=device).device  # "cuda" is a number of it
         other.low, other.high = (None if end is None else end.to(device) for end in (self.low, self.high))
-        if other.device.type != self.device.type:  # what was measured was measured elsewhere
-            other.pace = replace(self.pace, exact=False, draft=None, even=False, chunk=None)
+        if other.device.type != self.device.type:
+            other.pace = self.pace.on(device)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_form": None}  # made again where it arrives
 
     def tuned(self, x: Any) -> Classifier:
         """This classifier at the pace that is fastest for inputs like ``x [B, *shape]`` on its device.
@@ -185,12 +190,16 @@ class Classifier:
         self.require_eval()
         self.require_gradients()
         rows = torch.as_tensor(x)[:8].detach().to(self.device, self.dtype)
-        plain = self.through(self.module)
+        plain, other = self.through(self.module), self.through(self.module)
         plain.pace, plain._chunk = Pace(), None
         plain(rows)  # complains about what does not fit
-        other = self.through(self.module)
-        other.pace = fastest(self.module, rows.to(self.module_dtype), 2 * plain.chunk(rows))
+        other.pace, size = fastest(self.module, rows.to(self.module_dtype), 2 * plain.chunk(rows))
+        other._chunks = {tuple(rows.shape[1:]): size}
         return other
+
+    def without_drafts(self) -> None:
+        """Compute gradients in full from now on: half precision is too small for this network's numbers."""
+        self.pace = replace(self.pace, draft=None)
 
     def require_eval(self) -> None:
         """Refuse a module in training mode: dropout and batch statistics would make radii random."""
@@ -206,8 +215,6 @@ class Classifier:
         """How many such rows go through the module at once; twice as many where no gradient needs their activations."""
         if self._chunk is not None:
             return self._chunk
-        if self.pace.chunk is not None:
-            return self.pace.chunk
         shape = tuple(rows.shape[1:])
         if shape not in self._chunks:
             self._chunks[shape] = self._measure_chunk(rows[:1])
@@ -226,9 +233,10 @@ class Classifier:
             self._logits(row.detach().requires_grad_(True), self.module)
         bytes_a_row = row.nbytes + sum(size for place, size in held.items() if place not in parameters)
         if self.device.type == "cpu":
-            return max(8, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
+            few = max(1, min(8, _CPU_FEW // bytes_a_row))
+            return max(few, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
         memory = torch.cuda.get_device_properties(self.device).total_memory if self.device.type == "cuda" else 2**35
-        most = max(16, min(self._most(), int(_GPU_SHARE * memory) // bytes_a_row))
+        most = max(1, min(self._most(), int(_GPU_SHARE * memory) // bytes_a_row))
         return 1 << (most.bit_length() - 1) if self.pace.even else most
 
     def _most(self) -> int:
@@ -243,6 +251,7 @@ class Classifier:
 
     def _logits(self, rows: Tensor, module: nn.Module, draft: torch.dtype | None = None) -> Tensor:
         count, size = len(rows), self.pace.size(len(rows))
+        size = max(count, min(size, self._chunk or size))
         if size > count:
             rows = torch.cat([rows, rows[-1:].detach().expand(size - count, *rows.shape[1:])])
         half = nullcontext() if draft is None else torch.autocast(rows.device.type, dtype=draft)

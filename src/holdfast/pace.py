@@ -6,17 +6,20 @@ import copy
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-_ALIKE = 0.05  # of the spread of the scores: TF32 alone moves them by a hundredth
+from holdfast.chunks import out_of_memory
+
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # subclasses may do more than normalise
+_ALIKE = 1e-3  # of the spread of the scores
 _WORTH = 1.05  # a form must be so many times faster to be taken
 _DRAFT_WORTH, _DRAFT_ALIKE = 1.15, 0.9  # and half precision this much, with slopes that point the same way
 _MANY = 128  # rows that keep a GPU busy: with few, all forms take the time it takes to launch them
@@ -31,7 +34,7 @@ class Pace:
     CPUs like them. Neither changes what is computed beyond rounding. ``exact``: decisions are asked in single precision
     throughout, where torch would let a GPU round what convolutions multiply to ten bits. ``draft`` is the precision of
     gradients of which nothing is claimed. ``even`` fills batches up to powers of two, since a large network takes a GPU
-    seconds to set up for every new size; ``chunk`` are the rows at a time, where that was measured.
+    seconds to set up for every new size.
     """
 
     fold: bool = False
@@ -39,38 +42,55 @@ class Pace:
     exact: bool = False
     draft: torch.dtype | None = None
     even: bool = False
-    chunk: int | None = None
 
     @classmethod
     def of_images(cls, device: torch.device | str) -> Pace:
         """What pays for large convolutional networks: measured in benchmarks/photographs.py."""
+        return cls(True, True).on(device)
+
+    def on(self, device: torch.device | str) -> Pace:
+        """The same form with what belongs to a device; the plain pace stays plain."""
         gpu = torch.device(device).type == "cuda"
-        return cls(True, True, exact=gpu, draft=torch.float16 if gpu else None, even=gpu)
+        return self if self == Pace() else replace(self, exact=gpu, draft=torch.float16 if gpu else None, even=gpu)
 
     def size(self, rows: int) -> int:
         """How many rows to put through for so many."""
         return 1 << (rows - 1).bit_length() if self.even else rows
 
-    @contextmanager
-    def deciding(self) -> Iterator[None]:
+    def deciding(self) -> AbstractContextManager[None]:
         """While the module itself is asked."""
-        before = torch.backends.cudnn.allow_tf32
-        torch.backends.cudnn.allow_tf32 = before and not self.exact
+        return _precisely() if self.exact else nullcontext()
+
+    def form(self, module: nn.Module, rows: Tensor) -> nn.Module:
+        """The module in this form, or itself where that cannot be made or would not compute the same on ``rows``."""
+        if not self.fold and not self.channels_last:
+            return module
+        try:
+            made = folded(module, rows) if self.fold else module
+            if self.channels_last and rows.ndim == 4:
+                made = _ChannelsLast(copy.deepcopy(made) if made is module else made)
+            with torch.no_grad(), _precisely():
+                ours, theirs = (one(rows) for one in (made, module))
+        except (RuntimeError, TypeError, KeyError, AttributeError):  # a network that cannot be copied or rebuilt
+            return module
+        return made if _alike(ours, theirs) else module
+
+
+_ASKED = RLock()  # the precision of convolutions is one setting for all threads
+
+
+@contextmanager
+def _precisely() -> Iterator[None]:
+    """Convolutions in single precision throughout, on a GPU too."""
+    newer = getattr(torch.backends.cudnn, "conv", None)  # torch 2.9: the older name fails once somebody has used it
+    place, name, wanted = (newer, "fp32_precision", "ieee") if newer else (torch.backends.cudnn, "allow_tf32", False)
+    with _ASKED:
+        before = getattr(place, name)
+        setattr(place, name, wanted)
         try:
             yield
         finally:
-            torch.backends.cudnn.allow_tf32 = before
-
-    def form(self, module: nn.Module, rows: Tensor) -> nn.Module:
-        """The module in this form, or itself where the form would not compute the same on ``rows``."""
-        if not self.fold and not self.channels_last:
-            return module
-        made = folded(module, rows) if self.fold else module
-        if self.channels_last and rows.ndim == 4:
-            made = _ChannelsLast(copy.deepcopy(made) if made is module else made)
-        with torch.no_grad():
-            ours, theirs = (one(rows) for one in (made, module))
-        return made if _alike(ours, theirs) else module
+            setattr(place, name, before)
 
 
 class _ChannelsLast(nn.Module):
@@ -88,28 +108,32 @@ class _ChannelsLast(nn.Module):
 def folded(module: nn.Module, rows: Tensor) -> nn.Module:
     """A copy with every batch norm that follows a convolution folded into it, or the module itself if there is none.
 
-    What follows what is seen in one pass. That a convolution's output goes elsewhere too is not: compare the two.
+    What follows what is seen in one pass. That a convolution's output goes elsewhere too is not: compare the two. Hooks
+    go along with the copy.
     """
-    made: dict[int, tuple[_ConvNd, Tensor]] = {}  # outputs are kept, so that no other tensor takes their number
+    made: dict[int, tuple[_ConvNd, Tensor, int]] = {}  # outputs are kept, so that no other tensor takes their number
     calls: Counter[nn.Module] = Counter()
-    pairs: list[tuple[_ConvNd, _BatchNorm]] = []
+    pairs: list[tuple[_ConvNd, Any]] = []
 
     def note(layer: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
         calls[layer] += 1
         if isinstance(layer, _ConvNd):
-            made[id(out)] = layer, out
-        elif isinstance(layer, _BatchNorm) and given and id(given[0]) in made:
-            pairs.append((made[id(given[0])][0], layer))
+            made[id(out)] = layer, out, out._version
+        elif given and id(given[0]) in made:
+            conv, same, version = made[id(given[0])]
+            if same._version == version:  # nothing was done to it in place
+                pairs.append((conv, layer))
 
     names = {layer: name for name, layer in module.named_modules()}
-    hooks = [layer.register_forward_hook(note) for layer in names if isinstance(layer, (_ConvNd, _BatchNorm))]
+    foldable = [layer for layer in names if type(layer) in _NORMS or _is_plain_convolution(layer)]
+    hooks = [layer.register_forward_hook(note) for layer in foldable]
     try:
         with torch.no_grad():
             module(rows)
     finally:
         for hook in hooks:
             hook.remove()
-    once = [(conv, norm) for conv, norm in pairs if calls[conv] == calls[norm] == 1 and norm.running_mean is not None]
+    once = [(conv, norm) for conv, norm in pairs if calls[conv] == calls[norm] == 1 and _is_fixed(norm)]
     if not once:
         return module
     fresh = copy.deepcopy(module)
@@ -119,8 +143,17 @@ def folded(module: nn.Module, rows: Tensor) -> nn.Module:
     return fresh.requires_grad_(False)
 
 
-def fastest(module: nn.Module, rows: Tensor, most: int) -> Pace:
-    """The pace at which gradients of such rows take least time on their device, by the stopwatch.
+def _is_plain_convolution(layer: nn.Module) -> bool:
+    """Whether its weight is a parameter that a batch norm can be taken into."""
+    return isinstance(layer, _ConvNd) and not layer.transposed and "weight" in layer._parameters
+
+
+def _is_fixed(norm: Any) -> bool:
+    return not norm.training and norm.running_mean is not None
+
+
+def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Pace, int]:
+    """The pace and the rows at a time at which gradients of such rows take least time on their device, by stopwatch.
 
     Forms are compared on ``rows``, then numbers of rows at a time up to ``most``, then half precision on a GPU.
     """
@@ -140,7 +173,7 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> Pace:
     form = forms[best]
     if gpu:
         best = _with_draft(best, form, many)
-    return replace(best, chunk=_best_chunk(form, rows, best, most))
+    return best, _best_chunk(form, rows, best, most)
 
 
 def _with_draft(pace: Pace, form: nn.Module, rows: Tensor) -> Pace:
@@ -158,10 +191,12 @@ def _best_chunk(form: nn.Module, rows: Tensor, pace: Pace, most: int) -> int:
         some = rows[torch.arange(size, device=rows.device) % len(rows)]
         try:
             speed = _rows_a_second(form, some, pace)
-        except (torch.OutOfMemoryError, MemoryError):
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
             speed = 0.0
         if speed <= _WORTH * best:
-            return size // 2
+            return max(1, size // 2)
         if 2 * size > most:
             return size
         size, best = 2 * size, speed
@@ -189,6 +224,8 @@ def _slope(form: nn.Module, rows: Tensor, pace: Pace) -> Tensor:
 def _now(rows: Tensor) -> float:
     if rows.is_cuda:
         torch.cuda.synchronize(rows.device)
+    elif rows.device.type == "mps":
+        torch.mps.synchronize()
     return time.perf_counter()
 
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import holdfast as hf
 from holdfast.cli import app
+from holdfast.cli.subject import Subject
 from holdfast.experiment import Store, run
 from holdfast.experiment.results import Results
 from holdfast.experiment.settings import load, study
@@ -74,7 +75,7 @@ def test_photographs_from_a_folder_to_a_page(
     made = study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
     assert made.examples == ("n0/0.png", "n1/1.png", "n0/2.png", "n1/3.png"), "going round the classes"
     assert made.cases.x.shape == (4, 3, 64, 64), "as the network wants it"
-    assert made.cases.model.pace.chunk is not None, "tuned"
+    assert made.cases.model.pace.fold, "at a pace that pays"
     with Store.open(tmp_path / "results.db") as store:
         summary = run(made, store)
     assert (summary.missing, summary.failed) == (0, {})
@@ -175,3 +176,50 @@ def test_one_photograph_on_the_command_line(tiny_zoo: list[str], photo_folder: P
         assert drawn.height > 1.5 * alone, "the pair: why this class, and why not that one"
     answer = CliRunner().invoke(app, ["robustness", str(photo), "--model", "timm:tiny", "--subset", "rest:20%"])
     assert answer.exit_code == 0, answer.output
+
+
+def test_a_mask_is_cut_as_its_photograph_is(tiny_zoo: list[str], photo_folder: Path, tmp_path: Path) -> None:
+    photo = photo_folder / "n0" / "0.png"  # 100 x 80, of which the middle 64 x 64 are seen
+    mask = np.zeros((80, 100), dtype=np.uint8)
+    mask[8:24, 18:34] = 255  # the first patch of what is seen
+    Image.fromarray(mask).save(tmp_path / "mask.png")
+    arguments = ["robustness", str(photo), "--model", "timm:tiny", "--features", "patches:16"]
+    answer = CliRunner().invoke(app, [*arguments, "--mask", str(tmp_path / "mask.png")])
+    assert answer.exit_code == 0, answer.output
+    assert "1 of 16 patches" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["explain", "x.png", "--model", "resnet50"], "must be digits, imagenet, torchvision:NAME or timm:NAME"),
+        (["explain", "nowhere.jpg", "--model", "timm:tiny"], "cannot read the image nowhere.jpg"),
+        (["explain", "--photo", "0", "--digit", "1"], "name one of"),
+        (["explain", "--photo", "0", "--model", "digits"], "--photo is for --model imagenet"),
+        (["explain", "--digit", "0", "--model", "imagenet"], "--digit is for the digit network"),
+        (["explain", "--photo", "999"], "--photo must be between 0 and"),
+        (["explain", "--digit", "0", "--target", "--5"], "there is no class"),
+    ],
+)
+def test_wrong_questions_about_photographs_are_one_sentence(
+    tiny_zoo: list[str], arguments: list[str], told: str
+) -> None:
+    answer = CliRunner().invoke(app, arguments)
+    assert isinstance(answer.exception, hf.HoldfastError)
+    assert told in str(answer.exception)
+
+
+def test_a_name_that_two_classes_share_asks_for_the_number() -> None:
+    two = Subject(hf.data.mnist_cnn(), hf.data.mnist().x[:1], 0, "", ("crane", "cat", "crane"), True)
+    assert two.number("Cat") == 1
+    with pytest.raises(hf.HoldfastError, match="several classes are called 'crane': name 0 or 2"):
+        two.number("crane")
+    with pytest.raises(hf.HoldfastError, match="did you mean crane"):
+        two.number("ran")
+
+
+def test_a_figure_of_no_photographs_is_refused_before_anything_is_written(small_results: Path, tmp_path: Path) -> None:
+    arguments = ["report", str(small_results), "-o", str(tmp_path / "page.html"), "--figure", str(tmp_path / "x.png")]
+    answer = CliRunner().invoke(app, arguments)
+    assert "holds no photographs" in str(answer.exception)
+    assert not (tmp_path / "page.html").exists()

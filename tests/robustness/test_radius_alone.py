@@ -75,3 +75,22 @@ def test_a_boundary_that_no_linearisation_names_is_reached_by_going_on() -> None
     chase(search, 12)
     assert bool(torch.isfinite(search.best()).all())
     assert float(search.best()) < 1.2 * float(hf.Judge.quick()(cases, torch.ones(1, 1, 20, dtype=torch.bool)).radius)
+
+
+def test_the_exact_method_is_never_moved_out() -> None:
+    refused = 0
+    for seed in range(30):
+        torch.manual_seed(seed)
+        net = nn.Linear(6, 4).double().eval()
+        model = hf.Classifier(net)
+        x = torch.randn(1, 6).double()
+        target = int(model(x)[0].argsort()[1])
+        cases = model.ask(x, target=target)
+        every = torch.ones(1, 1, 6, dtype=torch.bool)
+        try:
+            exact = hf.Linear()(cases, every).radius
+        except hf.HoldfastError:
+            refused += 1  # several boundaries meet
+            continue
+        assert float(exact) <= float(hf.Judge.quick()(cases, every).radius) * (1 + 1e-6)
+    assert refused > 5

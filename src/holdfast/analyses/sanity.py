@@ -109,10 +109,15 @@ def trainable_layers(cases: Cases) -> list[str]:
     """Names of the layers that know how to start anew, the one that an input passes last first.
 
     What a layer is called, and where the network lists it, says nothing: one input is followed. A layer whose weights
-    are used without calling it goes with the one listed before it.
+    are used without calling it goes with the one listed before it; one that is not used is left out.
     """
     module = cases.model.module
-    names = {layer: name for name, layer in module.named_modules() if hasattr(layer, "reset_parameters")}
+    used = _used(module, cases.x[:1].to(cases.model.module_dtype))
+    names = {
+        layer: name
+        for name, layer in module.named_modules()
+        if hasattr(layer, "reset_parameters") and used.intersection(layer.parameters(recurse=False))
+    }
     if not names:
         raise HoldfastError("the network has no layer that can be re-initialised (none with reset_parameters).")
     passed: dict[nn.Module, int] = {}
@@ -132,6 +137,18 @@ def trainable_layers(cases: Cases) -> list[str]:
         place = passed.get(layer, place)
         places[name] = place
     return sorted(places, key=lambda name: places[name])[::-1]
+
+
+def _used(module: nn.Module, x: Tensor) -> set[Tensor]:
+    """The parameters that the scores of an input depend on."""
+    own = {name: weight for name, weight in module.named_parameters() if weight.is_floating_point()}
+    if not own:
+        return set()
+    stand_in = {name: weight.detach().clone().requires_grad_(True) for name, weight in own.items()}
+    with torch.enable_grad():
+        scores = torch.func.functional_call(module, stand_in, (x,))
+        slopes = torch.autograd.grad(scores.sum(), list(stand_in.values()), allow_unused=True)
+    return {weight for weight, slope in zip(own.values(), slopes, strict=True) if slope is not None}
 
 
 def untouched(module: nn.Module, layers: list[str]) -> list[str]:

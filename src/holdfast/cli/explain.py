@@ -80,6 +80,7 @@ def explain(
             first = other.top([size])
             both = judge(whole, torch.cat([first, ~first], 1))
             drawn.insert(0, (_question(asked, whole), whole, other, first, both))
+            notes += [f"{_question(asked, whole)} {note}" for note in (*other.notes, *both.notes)]
         draw_panels([_panels(asked, *one) for one in drawn], out)
     else:
         draw_explanations(cases, {method: (relevant[:, 0], radii)}, out, changes=True)
@@ -148,7 +149,7 @@ def _panels(
     for k, what in enumerate(("only these move", "these are held")):
         move = (radii.witness[0, k] - cases.x[0]).cpu().numpy()
         pixels, times = photographs.amplified(move)
-        below = f"{what}, x {times:g}: L2 {shown_radius(radii, 0, k)}"
+        below = f"{what}, x {times:g}: radius {shown_radius(radii, 0, k)}"
         panels.append(Panel(pixels, _turned(asked, radii, k), below))
     return panels
 

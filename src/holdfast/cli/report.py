@@ -12,7 +12,7 @@ from holdfast.cli.app import out as console
 from holdfast.cli.arguments import check_picture
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
-from holdfast.report.figures import draw_gallery
+from holdfast.report.figures import draw_gallery, has_photographs
 from holdfast.report.page import as_markdown, verdict, write, write_page
 
 
@@ -33,6 +33,8 @@ def report(
     if figure is not None:
         check_picture(figure, "--figure")
     found = Results(results)
+    if figure is not None and not has_photographs(found):
+        raise HoldfastError(f"{results} holds no photographs to draw side by side: leave --figure out.")
     tables = write_page(found, out)
     written = [out]
     if latex is not None:

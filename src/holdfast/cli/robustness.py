@@ -31,7 +31,9 @@ def robustness(
     subset: Annotated[
         str, typer.Option(help="Which features may move: all, top:20% (by gradient), rest:20%, random:20%.")
     ] = "all",
-    mask: Annotated[Path | None, typer.Option(help="An image of the same size: pixels not black may move.")] = None,
+    mask: Annotated[
+        Path | None, typer.Option(help="An image of the same size as the input: what is not black may move.")
+    ] = None,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "judge-quick",
     resize: Annotated[bool, typer.Option("--resize", help="Scale a digit's image, and the mask, to fit.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write a picture of the change here.")] = None,
@@ -47,7 +49,7 @@ def robustness(
     cases = asked.model.ask(asked.x, target=asked.number(target), features=asked.features(features))
     if mask is not None and subset != "all":
         raise HoldfastError("--mask and --subset both say what may move: give one of them.")
-    chosen = masked(cases, mask, resize) if mask is not None else arguments.subset(cases, subset, seed)
+    chosen = masked(asked, cases, mask, resize) if mask is not None else arguments.subset(cases, subset, seed)
     moving = subset if mask is None else "mask"
     with progress_bar("measuring", as_json) as progress:
         radii = measured(cases, chosen[:, None], progress=progress)

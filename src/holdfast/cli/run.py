@@ -87,7 +87,10 @@ def run(
         show_plan(planned, folder / "results.db", as_json)
         return
     engines: dict[str, Callable[[], Engine]] = {"local": Local, "ray": lambda: _cluster(address, workers, device)}
-    summary = carry_out(lambda: make(train=True), folder, engines[chosen], quiet=quiet, as_json=as_json)
+    trains = settings.model.weights == "train" and weights is None
+    summary = carry_out(
+        lambda: make(train=True) if trains else planned, folder, engines[chosen], quiet=quiet, as_json=as_json
+    )
     finish(summary, folder, as_json)
 
 

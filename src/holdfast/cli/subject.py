@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.cli.arguments import usable_device
 from holdfast.data import imagenet_classifier, imagenet_names, mnist, mnist_cnn, photos, read_photo, zoo_classifier
-from holdfast.data.zoo import zoo_inputs
+from holdfast.data.zoo import LIBRARIES, zoo_inputs
 from holdfast.errors import HoldfastError
 from holdfast.features import Features
 from holdfast.model import Classifier
@@ -28,6 +29,7 @@ class Subject:
     title: str
     classes: tuple[str, ...] = ()
     photograph: bool = False
+    crop: float = 1.0
 
     def called(self, number: int) -> str:
         """A class by name, or by number where it has none."""
@@ -35,14 +37,16 @@ class Subject:
 
     def number(self, text: str | None) -> int | None:
         """A class from its number or its name."""
-        if text is None or text.lstrip("-").isdecimal():
+        if text is None or re.fullmatch(r"-?\d+", text):
             return None if text is None else int(text)
-        known = [name.lower() for name in self.classes]
-        if text.lower() not in known:
+        known = [number for number, name in enumerate(self.classes) if name.lower() == text.lower()]
+        if len(known) > 1:
+            raise HoldfastError(f"several classes are called {text!r}: name {' or '.join(map(str, known))}.")
+        if not known:
             near = [name for name in self.classes if text.lower() in name.lower()][:5]
             hint = f": did you mean {', '.join(near)}?" if near else "."
             raise HoldfastError(f"there is no class {text!r}{hint}")
-        return known.index(text.lower())
+        return known[0]
 
     def features(self, text: str | None) -> Features:
         """Features from pixels, patches:N or superpixels:N; patches of 16 x 16 for a photograph if nothing is said."""
@@ -63,6 +67,8 @@ def subject(
     if sum(given is not None for given in (image, digit, photo)) != 1:
         raise HoldfastError("name one of: an image file, an embedded digit with --digit, a photograph with --photo.")
     model = model or ("digits" if photo is None else "imagenet")
+    if model not in ("digits", "imagenet") and model.partition(":")[0] not in LIBRARIES:
+        raise HoldfastError(f"--model must be digits, imagenet, torchvision:NAME or timm:NAME, got {model!r}.")
     usable_device(device)
     if model == "digits":
         if photo is not None:
@@ -86,12 +92,9 @@ def _digit(image: Path | None, digit: int | None, resize: bool, device: str) -> 
 
 def _photograph(image: Path | None, photo: int | None, model: str, device: str) -> Subject:
     size, crop = 224, 0.875
-    if model == "imagenet":
-        network = imagenet_classifier(device)
-    else:
+    if model != "imagenet":
         seen = zoo_inputs(model)
         size, crop = seen.size, seen.crop
-        network = zoo_classifier(model, device=device)
     if image is not None:
         x, name = read_photo(image, size, crop=crop)[None], str(image)
     else:
@@ -100,17 +103,21 @@ def _photograph(image: Path | None, photo: int | None, model: str, device: str) 
         if not 0 <= photo < len(packaged):
             raise HoldfastError(f"--photo must be between 0 and {len(packaged) - 1}, got {photo}.")
         x, name = packaged.x[photo : photo + 1], packaged.names[photo]
+    network = imagenet_classifier(device) if model == "imagenet" else zoo_classifier(model, device=device)
     x = x.to(device)
     network(x)  # its number of classes is known now
     classes = imagenet_names() if network.classes == 1000 else ()
-    return Subject(network, x, name, name, classes, True)
+    return Subject(network, x, name, name, classes, True, crop)
 
 
-def masked(cases: Cases, path: Path, resize: bool) -> Tensor:
-    """Features that have a pixel which is not black in the mask."""
+def masked(asked: Subject, cases: Cases, path: Path, resize: bool) -> Tensor:
+    """Features that have a pixel which is not black in the mask; that of a photograph is cut as the photograph is."""
     height, width = cases.x.shape[2:]
-    marked = (grey(path, (width, height), resize) > 0).to(cases.x)[None, None]
-    return cases.features.pool(marked.expand_as(cases.x)) > 0
+    if asked.photograph:
+        marked = read_photo(path, height, crop=asked.crop).amax(0) > 0.5
+    else:
+        marked = grey(path, (width, height), resize) > 0
+    return cases.features.pool(marked.to(cases.x)[None, None].expand_as(cases.x)) > 0
 
 
 def grey(path: Path, size: tuple[int, int], resize: bool) -> Tensor:

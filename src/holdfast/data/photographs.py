@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from holdfast.errors import HoldfastError
 
 _MOST_PIXELS = 100_000_000  # a file that claims more is refused before it fills the memory
+_SMALLEST = 64  # pixels a side from which an image is looked at as a photograph
 _KINDS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
@@ -27,6 +28,11 @@ class Photos:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def is_photograph(shape: Sequence[int]) -> bool:
+    """Whether inputs of that shape are pictures with colours, large enough to recognise things in."""
+    return len(shape) == 3 and shape[0] == 3 and min(shape[1:]) >= _SMALLEST
 
 
 def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Tensor:

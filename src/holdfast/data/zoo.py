@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError  # what torch raises about a file that is no tensors; nothing is unpickled here
 from typing import Any
 
 import torch
@@ -37,10 +36,16 @@ def zoo_inputs(name: str) -> Inputs:
         models: Any = importlib.import_module("torchvision.models")
         try:
             seen = models.get_model_weights(network).DEFAULT.transforms()
-        except ValueError as error:
-            raise HoldfastError(f"torchvision has no network {network!r} for classes: {error}.") from error
-        return Inputs(seen.crop_size[0], seen.crop_size[0] / seen.resize_size[0], tuple(seen.mean), tuple(seen.std))
-    made = library.create_model(_known_to_timm(library, network), pretrained=False)
+            size, whole = seen.crop_size[0], seen.resize_size[0]
+        except (ValueError, AttributeError, TypeError) as error:
+            raise HoldfastError(
+                f"torchvision has no network {network!r} that tells classes: {_line(error)}."
+            ) from error
+        return Inputs(size, size / whole, tuple(seen.mean), tuple(seen.std))
+    try:
+        made = library.create_model(_known_to_timm(library, network), pretrained=False)
+    except (RuntimeError, ValueError) as error:
+        raise HoldfastError(f"timm cannot make {network}: {_line(error)}.") from error
     seen = importlib.import_module("timm.data").resolve_model_data_config(made)
     return Inputs(seen["input_size"][-1], seen["crop_pct"], tuple(seen["mean"]), tuple(seen["std"]))
 
@@ -86,16 +91,24 @@ def _known_to_timm(timm: Any, network: str) -> str:
 
 def _fill(module: nn.Module, path: Path) -> None:
     try:
-        if path.suffix == ".safetensors":
-            state = load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
+        state = load_file(path) if path.suffix == ".safetensors" else _tensors(path)
+        if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+            state = state["state_dict"]  # as training scripts keep it, beside other things
         module.load_state_dict(state)
-    except UnpicklingError as error:
-        raise HoldfastError(f"cannot load weights from {path}: it is no file of tensors alone.") from error
     except (OSError, RuntimeError, SafetensorError, ValueError, TypeError, AttributeError) as error:
         raise HoldfastError(f"cannot load weights from {path}: {_line(error)}.") from error
 
 
+def _tensors(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # a file that is none can fail in any way while it is read
+        raise HoldfastError(f"cannot load weights from {path}: it is no file of tensors alone.") from error
+
+
 def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".:")
+    """The first line of an error, with the next where that is only a heading."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]).rstrip(".:")

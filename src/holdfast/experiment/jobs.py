@@ -197,7 +197,8 @@ class Trace(_Together):
 class Change(_Together):
     """The smallest changes for the picture of an explanation: only its top features move, or they are held.
 
-    ``moves``: whether the changes themselves are kept, which takes two inputs' room an example.
+    ``moves``: whether the changes themselves are kept, which takes two inputs' room an example: of photographs only
+    those of the main method are.
     """
 
     judge: Robustness
@@ -247,7 +248,7 @@ class Inputs(Job):
     def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
         shown = cases[: self.examples]
         ids = shown.features.ids.expand(len(shown), *shown.features.ids.shape[1:]).int()
-        arrays = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x)}
+        arrays = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x, as_it_is=True)}
         arrays |= {"x": shown.x.float(), "ids": ids}
         return {name: _array(value) for name, value in arrays.items()}, ()
 

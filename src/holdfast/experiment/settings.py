@@ -69,12 +69,12 @@ def study(
     Without ``train``, a network that is not trained yet stands for the one it will be: enough to plan with.
     """
     settings = with_choices(settings, choices)
-    examples = examples_of(settings)
+    examples = examples_of(settings, limit)
     wanted = wanted_of(settings, examples, limit)
     maker = _Maker(settings, examples)
     methods, measures = maker.methods(), maker.measures()  # complaints come before a network is trained
     x = examples.x[wanted.start : wanted.stop].to(device)
-    model, about = classifier(settings, x, folder, device, train, progress)
+    model, about = classifier(settings, folder, device, train, progress)
     shape = tuple(x.shape[1:])
     laid = {
         "pixels": lambda: Features.pixels(shape),

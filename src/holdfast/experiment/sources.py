@@ -42,11 +42,12 @@ class Examples:
         return len(self.x)
 
 
-def examples_of(settings: Settings) -> Examples:
+def examples_of(settings: Settings, limit: int | None = None) -> Examples:
     """All examples that the experiment may ask about; of a folder of photographs, as many as it asks for."""
     data = settings.data
+    _check_network(settings)
     if data.name == "photographs":
-        found = _photographs(settings)
+        found = _photographs(settings, limit)
         return Examples(found.x, found.names)
     digits = _digits(data)
     return Examples(digits.x, tuple(f"{data.name} #{number}" for number in range(len(digits))))
@@ -73,7 +74,7 @@ def classes_of(settings: Settings, model: Classifier) -> tuple[str, ...]:
     return FASHION if settings.data.name == "fashion-mnist" else tuple("0123456789")
 
 
-def _photographs(settings: Settings) -> Photos:
+def _photographs(settings: Settings, limit: int | None) -> Photos:
     data, network = settings.data, settings.model.network
     size, crop = 224, 0.875
     if network.partition(":")[0] in LIBRARIES:
@@ -81,7 +82,7 @@ def _photographs(settings: Settings) -> Photos:
         size, crop = seen.size, seen.crop
     if data.root is None:
         return photos(size)
-    return image_folder(data.root, size, limit=data.first + data.count, crop=crop)
+    return image_folder(data.root, size, limit=data.first + min(data.count, limit or data.count), crop=crop)
 
 
 def _digits(data: Data) -> Digits:
@@ -95,17 +96,20 @@ def _digits(data: Data) -> Digits:
 # ---------------------------------------------------------------------- networks
 
 
-def classifier(
-    settings: Settings, x: Tensor, folder: Path, device: str, train: bool, progress: Progress | None
-) -> tuple[Classifier, dict[str, str]]:
-    """The network for inputs like ``x``, and what is known about it."""
-    asked = settings.model
-    photographs = settings.data.name == "photographs"
+def _check_network(settings: Settings) -> None:
+    photographs, asked = settings.data.name == "photographs", settings.model
     if photographs != (asked.network != "mnist-cnn"):
         kinds = "efficientnet-lite0, torchvision:NAME or timm:NAME" if photographs else "mnist-cnn"
         raise HoldfastError(f"model.network should be {kinds} for {settings.data.name}, got {asked.network!r}.")
-    if photographs:
-        return _of_photographs(settings, x, device), {"network": asked.network}
+
+
+def classifier(
+    settings: Settings, folder: Path, device: str, train: bool, progress: Progress | None
+) -> tuple[Classifier, dict[str, str]]:
+    """The network, and what is known about it."""
+    asked = settings.model
+    if settings.data.name == "photographs":
+        return _of_photographs(settings, device), {"network": asked.network}
     if asked.weights == "embedded":
         if settings.data.name != "mnist":
             raise HoldfastError('model.weights should be "train" or a file: the embedded network knows digits only.')
@@ -113,7 +117,7 @@ def classifier(
     return _of_digits(settings, folder, device, train, progress)
 
 
-def _of_photographs(settings: Settings, x: Tensor, device: str) -> Classifier:
+def _of_photographs(settings: Settings, device: str) -> Classifier:
     asked = settings.model
     if asked.network == "efficientnet-lite0":
         if asked.weights != "embedded":
@@ -121,8 +125,7 @@ def _of_photographs(settings: Settings, x: Tensor, device: str) -> Classifier:
         return imagenet_classifier(device)
     if asked.weights == "train":
         raise HoldfastError(f'model.weights should be "embedded" (the library\'s own) or a file for {asked.network}.')
-    model = zoo_classifier(asked.network, None if asked.weights == "embedded" else asked.weights, device)
-    return model.tuned(x)
+    return zoo_classifier(asked.network, None if asked.weights == "embedded" else asked.weights, device)
 
 
 def _of_digits(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from holdfast.cases import Cases
 from holdfast.criteria import Criterion, Deletion, Insertion
 from holdfast.curve import SIZES
+from holdfast.data.photographs import is_photograph
 from holdfast.errors import HoldfastError
 from holdfast.experiment import fingerprint
 from holdfast.experiment.jobs import Change, Diagnose, Forget, Inputs, Job, Nudge, Rank, Trace
@@ -25,7 +26,6 @@ Side = Literal["rest", "relevant"]
 Robustness-S̄r and Insertion belong to "rest", Robustness-Sr and Deletion to "relevant": the paper's reading.
 """
 SIDES: tuple[Side, ...] = ("rest", "relevant")
-_SMALL = 4096  # numbers of an input up to which the changes by every method are kept, not only by the main one
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Study:
                 for measure in self._judges(method):
                     yield Task(Trace(name, rank.key, measure.criterion, self.sizes), role | {"criterion": measure.name})
                 if self.gallery and pictured and side == method.first[0]:
-                    moves = method.name == self.main or self.cases.x[0].numel() <= _SMALL
+                    moves = method.name == self.main or not is_photograph(self.cases.x.shape[1:])
                     yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, pictured, moves), role)
         for check, make in ((self.sanity, self._forget), (self.sensitivity, self._nudge)):
             if check is None or not share(check.examples):
@@ -259,7 +259,7 @@ class Study:
         if self.gallery is None or not self.gallery.targets:
             return
         shown = self.cases[: self.gallery.examples]
-        ranked = shown.model(shown.x).argsort(1, descending=True)
+        ranked = shown.model(shown.x, as_it_is=True).argsort(1, descending=True)
         ranked = ranked[ranked != shown.label[:, None]].view(len(shown), -1)
         for number in range(min(self.gallery.targets, ranked.shape[1])):
             yield shown.model.ask(shown.x, shown.label, ranked[:, number], shown.features)

@@ -160,7 +160,7 @@ class _Neighbours(ABC):
         def work(piece: slice) -> Tensor:
             rows = keep[piece].to(case.x.device)
             kept = case.features.expand(rows, torch.zeros(len(rows), dtype=torch.long, device=case.x.device))
-            decided = case.model(torch.where(kept | ~free, case.x, other(piece))).argmax(1)
+            decided = case.model(torch.where(kept | ~free, case.x, other(piece)), as_it_is=True).argmax(1)
             return decided == case.label[0] if target == ANY else decided != target
 
         same = torch.cat([part for _, part in chunked(work, len(keep), case.model.chunk(case.x, gradient=False))])

@@ -229,14 +229,15 @@ def _choose(
     place, dead, alike = (torch.cat([getattr(part, name) for part in parts]) for name in ("place", "dead", "alike"))
     if bool(dead.all()):
         raise never_turned(len(cases))
-    doubt = [part.doubt for part in parts if part.doubt is not None]
+    known = any(part.doubt is not None for part in parts)  # of a block that never turns nothing is
+    doubt = [torch.ones_like(part.dead, dtype=torch.float) if part.doubt is None else part.doubt for part in parts]
     alike = alike & (count > 1)
     return Ranking(
         place.argsort(1),
         (1 - place / place.shape[1]).to(cases.x.dtype),
         count,
         repr(explainer),
-        torch.cat(doubt) if doubt else None,
+        torch.cat(doubt) if known else None,
         empty_orders(dead, alike),
         dead | alike,
     )

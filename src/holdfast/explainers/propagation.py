@@ -173,7 +173,7 @@ def _require_single_use(cases: Cases, kinds: tuple[type, ...], method: str) -> N
     named = {name: module for name, module in cases.model.module.named_modules() if type(module) in kinds}
     hooks = [module.register_forward_hook(counter(name)) for name, module in named.items()]
     try:
-        cases.model(cases.x[:1])
+        cases.model(cases.x[:1], as_it_is=True)
     finally:
         for hook in hooks:
             hook.remove()

@@ -125,8 +125,10 @@ class Shap(Attribution):
         if len(players) == 1:
             return everything - nothing
         total = float(everything.double() - nothing.double())
-        if len(players) > _MOST_PLAYERS:
-            return least_norm(joined[2:], value[2:] - nothing, total).to(value)
+        if 2 * len(players) > self.samples and weight is None:
+            # A subset and its complement say the same about everything but the sum.
+            subsets, others = (value[2:] - nothing).chunk(2)
+            return least_norm(joined[2 : 2 + len(subsets)], (subsets - others + total) / 2, total).to(value)
         return least_squares(joined[2:], value[2:] - nothing, weight, total)[0].to(value)
 
 

@@ -18,10 +18,10 @@ from PIL import Image
 
 from holdfast.analyses.result import plain
 from holdfast.curve import Curve
+from holdfast.data.photographs import is_photograph
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import photographs
-from holdfast.report.photographs import is_photograph
 from holdfast.report.pictures import blend, grey, mark
 from holdfast.report.table import number
 
@@ -117,14 +117,14 @@ def is_image(picture: Picture) -> bool:
 
 def input_image(picture: Picture) -> str:
     """The input as it is."""
-    if is_photograph(picture.x):
+    if is_photograph(picture.x.shape):
         return _jpeg(photographs.plain(picture.x))
     return _png(grey(torch.from_numpy(picture.x)))
 
 
 def relevant_image(picture: Picture) -> str:
     """The features called relevant: outlined in a photograph, else coloured by the way the smallest change goes."""
-    if is_photograph(picture.x):
+    if is_photograph(picture.x.shape):
         return _jpeg(photographs.outlined(picture.x, picture.relevant))
     marked = torch.from_numpy(np.broadcast_to(picture.relevant, picture.x.shape).copy())
     return _png(mark(grey(torch.from_numpy(picture.x)), torch.from_numpy(_moves(picture)[0]), marked))
@@ -136,7 +136,7 @@ def smaller_images(picture: Picture) -> list[tuple[str, str]]:
     Of a photograph, its heat and the two smallest changes, amplified; else the input after each of them.
     """
     told = ("only these move", "these are held")
-    if not is_photograph(picture.x):
+    if not is_photograph(picture.x.shape):
         return [(changed_image(picture, which), f"after the smallest change, {told[which]}") for which in (0, 1)]
     shown = [(_jpeg(photographs.heated(picture.x, picture.heat)), "the order of all features")]
     for which in (0, 1) if picture.moves is not None else ():
@@ -155,8 +155,13 @@ def changed_image(picture: Picture, which: int) -> str:
 
 
 def _moves(picture: Picture) -> np.ndarray[Any, Any]:
-    """The changes, or none where they were not kept."""
-    return np.zeros((2, *picture.x.shape)) if picture.moves is None else picture.moves
+    assert picture.moves is not None, "of all but photographs they are kept"
+    return picture.moves
+
+
+def has_photographs(results: Results) -> bool:
+    """Whether there is something for ``draw_gallery``."""
+    return any(is_photograph(one.x.shape) for by in results.pictures().values() for one in by.values())
 
 
 def draw_gallery(results: Results, path: Path) -> None:
@@ -164,7 +169,7 @@ def draw_gallery(results: Results, path: Path) -> None:
     rows = []
     for _, by_method in sorted(results.pictures().items()):
         one = next(iter(by_method.values()))
-        if not is_photograph(one.x):
+        if not is_photograph(one.x.shape):
             continue
         name = results.study["classes"][one.label]
         row = [photographs.Panel(photographs.plain(one.x), name, f"{one.before:.0%}")]

@@ -10,11 +10,11 @@ from typing import Any
 
 import jinja2
 
+from holdfast.data.photographs import is_photograph
 from holdfast.errors import HoldfastError
 from holdfast.experiment.export import written
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import figures
-from holdfast.report.photographs import is_photograph
 from holdfast.report.table import Estimate, Table, number, text
 from holdfast.report.tables import every_table
 
@@ -239,7 +239,7 @@ def _gallery(results: Results) -> list[dict[str, Any]]:
                     "name": results.study["examples"][example],
                     "label": f"{_class(results, one.label)} ({one.before:.0%})",
                     "image": figures.input_image(one),
-                    "photograph": is_photograph(one.x),
+                    "photograph": is_photograph(one.x.shape),
                     "explanations": [_explained(results, name, picture) for name, picture in by_method.items()],
                 }
             )
@@ -258,7 +258,7 @@ def _targeted(results: Results) -> list[dict[str, Any]]:
                     "name": results.study["examples"][example],
                     "label": label,
                     "image": figures.input_image(pictures[0]),
-                    "photograph": is_photograph(pictures[0].x),
+                    "photograph": is_photograph(pictures[0].x.shape),
                     "explanations": asked,
                 }
             )

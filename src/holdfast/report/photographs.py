@@ -17,13 +17,7 @@ from holdfast.errors import HoldfastError
 
 Pixels = np.ndarray[Any, Any]
 _LINE, _SHADE = np.array([1.0, 0.55, 0.1]), np.array([0.1, 0.1, 0.1])
-_SMALLEST = 64  # pixels a side from which an image is looked at as a photograph
 _VISIBLE = 0.4  # how far from grey the larger moves are shown
-
-
-def is_photograph(x: Pixels) -> bool:
-    """Whether an input ``[C, H, W]`` is a picture with colours, large enough to recognise things in."""
-    return x.ndim == 3 and x.shape[0] == 3 and min(x.shape[1:]) >= _SMALLEST
 
 
 def plain(x: Pixels) -> Pixels:

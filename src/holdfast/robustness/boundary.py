@@ -115,6 +115,9 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
+    if cases.model.pace.draft is not None and not bool(torch.isfinite(logits).all()):
+        cases.model.without_drafts()
+        return _walk(cases, moving, rivals, p, steps)
     return _Walked(
         radius.view(b, k, c),
         near.view(b, k, c),

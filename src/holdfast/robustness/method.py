@@ -101,7 +101,7 @@ class Robustness(ABC):
         start = None if start is None else _check_start(start, cases, subsets)
         radius, turned, flat, early = self._fill(cases, subsets, start, witness.flatten(2), progress)
         gap = None if early is None else early / radius
-        gap = None if gap is None else torch.where(torch.isinf(radius) | gap.isnan(), 1, gap)
+        gap = None if gap is None else torch.where(torch.isinf(radius) | gap.isnan(), 1, gap).clamp_min(1)
         return Radii(
             radius,
             witness,
@@ -133,7 +133,8 @@ class Robustness(ABC):
         def work(piece: slice) -> None:
             rows = Rows.of(cases, subsets, piece)
             found = self.search(rows, _start_of(start, piece, k, rows))
-            radius[piece], points, turned[piece] = measure(rows, found.delta, self.p)
+            farther = _FARTHER if self.bound == "upper" else ()
+            radius[piece], points, turned[piece] = measure(rows, found.delta, self.p, farther)
             flat[piece] = found.flat
             if witness is not None:
                 witness.view(b * k, -1)[piece] = points.flatten(1)
@@ -148,22 +149,22 @@ class Robustness(ABC):
         return radius, turned, flat, torch.cat(early).view(b, k) if early else None
 
 
-def measure(rows: Rows, delta: Tensor, p: float) -> tuple[Tensor, Tensor, Tensor]:
+def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()) -> tuple[Tensor, Tensor, Tensor]:
     """Radius, witness and its class as the model itself sees them: ``inf``, x and -1 where nothing changed.
 
     A search ends a hair's breadth past the boundary, and rounding (another batch size, another form of the network)
-    can move it: a point that falls short goes a little farther out before it is given up.
+    can move it: a point that falls short goes a little ``farther`` out before it is given up, so many times as far.
     """
     delta = clip(delta.nan_to_num(0), rows.low, rows.high)
     points = rows.points(delta)
     logits = rows.model(points, as_it_is=True)
     changed = rows.changed(logits)
-    for farther in _FARTHER:
+    for times in farther:
         short = ~changed & (delta != 0).any(1)
         if not bool(short.any()):
             break
         some = rows.at(short)
-        points[short] = some.points(clip(farther * delta[short], some.low, some.high))
+        points[short] = some.points(clip(times * delta[short], some.low, some.high))
         logits[short] = rows.model(points[short], as_it_is=True)
         changed = rows.changed(logits)
     radius = torch.where(changed, norm(points.flatten(1) - rows.x, p), math.inf)
