@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
@@ -251,3 +252,19 @@ def test_every_analysis_comes_back(small_results: Path) -> None:
     assert float(torch.from_numpy(picture.moves[0]).norm()) == pytest.approx(picture.radius[0], rel=1e-3)
     outside = ~torch.from_numpy(picture.relevant).expand(1, 28, 28)
     assert float(torch.from_numpy(picture.moves[0])[outside].abs().max()) == 0
+
+
+def test_a_model_is_known_by_what_it_computes_with_not_by_how_it_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    conv = torch.nn.Conv2d(1, 2, 3)
+
+    def known(layer: torch.nn.Module) -> str:
+        return of_model(hf.Classifier(torch.nn.Sequential(layer, torch.nn.Flatten()).eval(), bounds=(0, 1)))
+
+    first = known(conv)
+    monkeypatch.setattr(torch.nn.Conv2d, "extra_repr", lambda self: "another version of torch")
+    assert known(copy.deepcopy(conv)) == first
+    wider = copy.deepcopy(conv)
+    wider.stride = (2, 2)
+    assert known(wider) != first, "the same weights, another network"
+    assert known(torch.nn.Conv2d(1, 2, 3)) != first

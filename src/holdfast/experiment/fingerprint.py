@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
@@ -21,12 +21,28 @@ def of_model(model: Classifier, name: str | None = None) -> str:
     if name is not None:
         digest = hashlib.sha256(f"{name}\n{model.classes}\n".encode())
     else:
-        digest = hashlib.sha256(f"{type(model.module).__qualname__}\n{model.module!r}\n".encode())
+        digest = hashlib.sha256(_layers(model.module).encode())
         for key, value in sorted(model.module.state_dict().items()):
             digest.update(f"{key} ".encode() + _bytes(value))
     for bound in (model.low, model.high):
         digest.update(b"none" if bound is None else _bytes(bound))
     return digest.hexdigest()[:16]
+
+
+def _layers(module: nn.Module) -> str:
+    """Every layer's kind and plain settings; not its ``repr``, which differs from one torch to the next."""
+    told = []
+    for name, layer in module.named_modules():
+        settings = {key: value for key, value in vars(layer).items() if key != "training" and key[0] != "_"}
+        plain = [f"{key}={value!r}" for key, value in sorted(settings.items()) if _is_plain(value)]
+        told.append(f"{name} {type(layer).__qualname__} {', '.join(plain)}")
+    return "\n".join(told)
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def of_cases(cases: Cases) -> str:
