@@ -18,6 +18,7 @@ from holdfast.report import figures
 from holdfast.report.table import Estimate, Table, number, text
 from holdfast.report.tables import every_table
 
+_FEW = 10  # examples below which a draw says little
 _SECTIONS = (
     ("robustness", "How fast does it hold?", ("table-1",)),
     ("removal", "Taking features away", ("table-2",)),
@@ -120,7 +121,8 @@ def verdict(results: Results) -> str:
         parts += [f"loses to {_list(by['loss'])}"] if by["loss"] else []
         parts += [f"cannot be told from {_list(by['undefined'])}"] if by["undefined"] else []
         told.append(f"{_list(parts)} by {criterion}")
-    return f"On {count} examples, {name} {'; it '.join(told)} (paired t-tests at 95 %)."
+    few = " So few examples tell only large differences apart." if count < _FEW else ""
+    return f"On {count} examples, {name} {'; it '.join(told)} (paired t-tests at 95 %).{few}"
 
 
 def findings(results: Results) -> list[str]:
