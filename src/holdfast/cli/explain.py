@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +19,14 @@ from holdfast.cli.app import out as console
 from holdfast.cli.show import print_json, progress_bar, shown_radius
 from holdfast.cli.subject import Subject, subject
 from holdfast.experiment.names import EXPLAINERS
+from holdfast.explainers import Explainer
+from holdfast.model import Queries
 from holdfast.ranking import Ranking
 from holdfast.report import draw_explanations, photographs
 from holdfast.report.photographs import Panel, draw_panels
 from holdfast.robustness import Judge, Radii
+
+_SUBSETS = ("only these move", "these are held")
 
 
 @app.command()
@@ -58,59 +62,116 @@ def explain(
     asked = subject(image, digit, photo, model, resize, device)
     aim, laid = asked.number(target), asked.features(features)
     # A photograph's judge is smaller than Judge.quick(), which would take as long as the explanation.
-    judge = (
-        Judge(norm, 15, classes=3, starts=0, seed=seed) if asked.photograph else replace(Judge.quick(norm), seed=seed)
-    )
-    cases = asked.model.ask(asked.x, target=aim, features=laid)
-    with progress_bar("ranking features", as_json) as progress:
+    judge = Judge(norm, 15, classes=3, starts=0) if asked.photograph else Judge.quick(norm)
+    judge = replace(judge, seed=seed)
+
+    def answer(target: int | None) -> _Answer:
+        return _answered(asked, asked.model.ask(asked.x, target=target, features=laid), explainer, judge, size, as_json)
+
+    found = answer(aim)
+    if not asked.photograph:
+        draw_explanations(found.cases, {method: (found.relevant[:, 0], found.radii)}, out, changes=True)
+        notes = found.notes
+    else:  # beside a target, the same question without it: to see what is particular to that class
+        drawn = [found] if aim is None else [answer(None), found]
+        draw_panels([one.panels(asked) for one in drawn], out)
+        notes = [f"{one.question} {note}" if len(drawn) > 1 else note for one in drawn for note in one.notes]
+    if as_json:
+        _print_json(asked, found, notes, out)
+    else:
+        _print_table(asked, found, f"L{p}", method, notes, out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """One question, the order of its features, those called relevant ``[1, 1, d]``, and the two smallest changes."""
+
+    question: str
+    cases: Cases
+    ranking: Ranking
+    relevant: Tensor
+    radii: Radii
+    spent: Queries
+
+    @property
+    def chosen(self) -> list[int]:
+        """The relevant features, most relevant first."""
+        return [feature for feature in self.ranking.order[0].tolist() if bool(self.relevant[0, 0, feature])]
+
+    @property
+    def notes(self) -> list[str]:
+        return [*self.ranking.notes, *_ties(self.ranking, len(self.chosen)), *self.radii.notes]
+
+    def pertinent(self) -> tuple[list[int], list[int]]:
+        """The relevant features that the smallest change inside them turns down, and those it turns up."""
+        change = self.cases.features.pool(self.radii.witness[:, 0] - self.cases.x)[0]
+        down = [feature for feature in self.chosen if float(change[feature]) < 0]
+        return down, [feature for feature in self.chosen if float(change[feature]) > 0]
+
+    def panels(self, asked: Subject) -> list[Panel]:
+        """A photograph, what is called relevant, the order of everything, and the two smallest changes."""
+        cases, count = self.cases, int(self.ranking.count[0])
+        place = self.ranking.order.argsort(1) / max(1, count - 1)
+        x, heat = cases.x[0].cpu().numpy(), cases.features.spread((1 - place).to(cases.x))[0].cpu().numpy()
+        top = cases.features.expand(self.relevant[:, 0])[0].cpu().numpy()
+        panels = [
+            Panel(photographs.plain(x), _share(asked, cases.x, int(cases.label[0])), asked.title),
+            Panel(photographs.outlined(x, top), self.question, f"top {len(self.chosen)} of {count}"),
+            Panel(photographs.heated(x, heat), "order of all features", "bright: first"),
+        ]
+        for k, what in enumerate(_SUBSETS):
+            pixels, times = photographs.amplified((self.radii.witness[0, k] - cases.x[0]).cpu().numpy())
+            below = f"{what}, x {times:g}: radius {shown_radius(self.radii, 0, k)}"
+            panels.append(Panel(pixels, _turned(asked, self.radii, k), below))
+        return panels
+
+
+def _answered(
+    asked: Subject, cases: Cases, explainer: Explainer, judge: Judge, size: float | int, quiet: bool
+) -> _Answer:
+    question = _question(asked, cases)
+    with progress_bar(f"ranking features: {question}", quiet) as progress:
         started = asked.model.queries
         ranking = explainer(cases, progress)
         spent = asked.model.queries - started
     relevant = ranking.top([size])
-    with progress_bar("measuring", as_json) as progress:
+    with progress_bar("measuring", quiet) as progress:
         radii = judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
-    chosen = [feature for feature in ranking.order[0].tolist() if bool(relevant[0, 0, feature])]
-    notes = [*ranking.notes, *_ties(ranking, len(chosen)), *radii.notes]
-    if asked.photograph:
-        drawn = [(_question(asked, cases), cases, ranking, relevant, radii)]
-        if aim is not None:  # the same without the target, to see what is particular to it
-            whole = asked.model.ask(asked.x, features=laid)
-            with progress_bar("ranking features for any other class", as_json) as progress:
-                other = explainer(whole, progress)
-            first = other.top([size])
-            both = judge(whole, torch.cat([first, ~first], 1))
-            drawn.insert(0, (_question(asked, whole), whole, other, first, both))
-            notes += [f"{_question(asked, whole)} {note}" for note in (*other.notes, *both.notes)]
-        draw_panels([_panels(asked, *one) for one in drawn], out)
-    else:
-        draw_explanations(cases, {method: (relevant[:, 0], radii)}, out, changes=True)
-    change = cases.features.pool(radii.witness[:, 0] - cases.x)[0]
-    off = [feature for feature in chosen if float(change[feature]) < 0]
-    on = [feature for feature in chosen if float(change[feature]) > 0]
-    if as_json:
-        extra: dict[str, Any] = {
-            "explainer": ranking.method,
-            "order": chosen,
-            "pertinent positive": off,
-            "pertinent negative": on,
-        }
-        extra |= {"rows to explain": {"forward": spent.forward, "gradient": spent.gradient}}
-        extra |= {"doubt": None if ranking.doubt is None else float(ranking.doubt[0]), "picture": str(out)}
-        print_json(cases, radii, [asked.name], ["only these move", "these are held"], extra | {"notes": notes})
-        return
+    return _Answer(question, cases, ranking, relevant, radii, spent)
+
+
+def _print_json(asked: Subject, found: _Answer, notes: list[str], out: Path) -> None:
+    off, on = found.pertinent()
+    ranking, spent = found.ranking, found.spent
+    extra: dict[str, Any] = {
+        "explainer": ranking.method,
+        "order": found.chosen,
+        "pertinent positive": off,
+        "pertinent negative": on,
+        "rows to explain": {"forward": spent.forward, "gradient": spent.gradient},
+        "doubt": None if ranking.doubt is None else float(ranking.doubt[0]),
+        "picture": str(out),
+        "notes": notes,
+    }
+    print_json(found.cases, found.radii, [asked.name], list(_SUBSETS), extra)
+
+
+def _print_table(asked: Subject, found: _Answer, norm: str, method: str, notes: list[str], out: Path) -> None:
+    cases, ranking, radii = found.cases, found.ranking, found.radii
     table = Table(show_header=False)
     table.add_row("input", escape(asked.title))
     table.add_row("prediction", _share(asked, cases.x, int(cases.label[0])))
-    table.add_row("question", _question(asked, cases))
-    table.add_row("explanation", f"{len(chosen)} of {int(ranking.count[0])} {cases.features.kind}, by {method}")
+    table.add_row("question", found.question)
+    table.add_row("explanation", f"{len(found.chosen)} of {int(ranking.count[0])} {cases.features.kind}, by {method}")
     if not asked.photograph:
+        off, on = found.pertinent()
         table.add_row("pertinent positive", f"{len(off)}: lit, would be turned off")
         table.add_row("pertinent negative", f"{len(on)}: dark, would be turned on")
-    for k, what in enumerate(("only these move", "these are held")):
-        table.add_row(f"L{p} radius, {what}", f"{shown_radius(radii, 0, k)}, {_turned(asked, radii, k)}")
+    for k, what in enumerate(_SUBSETS):
+        table.add_row(f"{norm} radius, {what}", f"{shown_radius(radii, 0, k)}, {_turned(asked, radii, k)}")
     if ranking.doubt is not None:
         table.add_row("unsettled at the cuts", f"{float(ranking.doubt[0]):.0%} of the features")
-    table.add_row("model rows", f"{spent.forward:,} to explain, {radii.queries.forward:,} to judge")
+    table.add_row("model rows", f"{found.spent.forward:,} to explain, {radii.queries.forward:,} to judge")
     console.print(table)
     for note in notes:
         console.print(f"note: {note}", highlight=False)
@@ -132,26 +193,6 @@ def _turned(asked: Subject, radii: Radii, k: int) -> str:
     if bool(radii.censored[0, k]):
         return "no change found: censored"
     return f"turns into {_share(asked, radii.witness[:, k], int(radii.turned[0, k]))}"
-
-
-def _panels(
-    asked: Subject, question: str, cases: Cases, ranking: Ranking, relevant: Tensor, radii: Radii
-) -> list[Panel]:
-    """A photograph, what its explanation calls relevant, the order of everything, and the two smallest changes."""
-    place = ranking.order.argsort(1) / max(1, int(ranking.count[0]) - 1)
-    x, heat = cases.x[0].cpu().numpy(), cases.features.spread((1 - place).to(cases.x))[0].cpu().numpy()
-    top = cases.features.expand(relevant[:, 0])[0].cpu().numpy()
-    panels = [
-        Panel(photographs.plain(x), _share(asked, cases.x, int(cases.label[0])), asked.title),
-        Panel(photographs.outlined(x, top), question, f"top {int(relevant.sum())} of {int(ranking.count[0])}"),
-        Panel(photographs.heated(x, heat), "order of all features", "bright: first"),
-    ]
-    for k, what in enumerate(("only these move", "these are held")):
-        move = (radii.witness[0, k] - cases.x[0]).cpu().numpy()
-        pixels, times = photographs.amplified(move)
-        below = f"{what}, x {times:g}: radius {shown_radius(radii, 0, k)}"
-        panels.append(Panel(pixels, _turned(asked, radii, k), below))
-    return panels
 
 
 def _ties(ranking: Ranking, shown: int) -> list[str]:
