@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from holdfast.errors import HoldfastError
+from holdfast.report.pictures import save
 
 Pixels = np.ndarray[Any, Any]
 _LINE, _SHADE = np.array([1.0, 0.55, 0.1]), np.array([0.1, 0.1, 0.1])
@@ -109,8 +110,4 @@ def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -
     figure.subplots_adjust(
         left=0.01, right=0.99, top=1 - 0.25 / size[1], bottom=foot / size[1], hspace=0.34, wspace=0.06
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=130)
-    except (OSError, ValueError) as error:
-        raise HoldfastError(f"cannot write the picture {path}: {error}.") from error
+    save(figure, path)

@@ -84,10 +84,11 @@ def _finish(figure: Figure, rows: int, legend: str, path: Path) -> None:
     figure.text(0.5, 0.1 / height, "\n".join(lines), ha="center", fontsize=8)
     bottom = (0.21 + 0.15 * len(lines)) / height
     figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=bottom, hspace=0.28, wspace=0.08)
-    _save(figure, path)
+    save(figure, path)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """The figure as a file of the kind its name says; its folder is made if need be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=130)
