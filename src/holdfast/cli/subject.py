@@ -13,7 +13,7 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.cli.arguments import usable_device
 from holdfast.data import imagenet_classifier, imagenet_names, mnist, mnist_cnn, photos, read_photo, zoo_classifier
-from holdfast.data.zoo import LIBRARIES, zoo_inputs
+from holdfast.data.zoo import LIBRARIES, cut_for
 from holdfast.errors import HoldfastError
 from holdfast.features import Features
 from holdfast.model import Classifier
@@ -91,10 +91,7 @@ def _digit(image: Path | None, digit: int | None, resize: bool, device: str) -> 
 
 
 def _photograph(image: Path | None, photo: int | None, model: str, device: str) -> Subject:
-    size, crop = 224, 0.875
-    if model != "imagenet":
-        seen = zoo_inputs(model)
-        size, crop = seen.size, seen.crop
+    size, crop = cut_for(model)
     if image is not None:
         x, name = read_photo(image, size, crop=crop)[None], str(image)
     else:

@@ -50,6 +50,14 @@ def zoo_inputs(name: str) -> Inputs:
     return Inputs(seen["input_size"][-1], seen["crop_pct"], tuple(seen["mean"]), tuple(seen["std"]))
 
 
+def cut_for(network: str) -> tuple[int, float]:
+    """The pixels a side that a network of photographs reads, and the share of the shorter side that is kept for it."""
+    if network.partition(":")[0] not in LIBRARIES:
+        return 224, 0.875  # EfficientNet-Lite0's
+    seen = zoo_inputs(network)
+    return seen.size, seen.crop
+
+
 def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.device | str = "cpu") -> Classifier:
     """The network ``torchvision:NAME`` or ``timm:NAME``, of inputs from 0 to 1.
 

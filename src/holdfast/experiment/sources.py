@@ -25,7 +25,7 @@ from holdfast.data import (
 from holdfast.data.digits import FASHION, load_weights
 from holdfast.data.networks import mnist_cnn as mnist_network
 from holdfast.data.train import train_cnn
-from holdfast.data.zoo import LIBRARIES, zoo_classifier, zoo_inputs
+from holdfast.data.zoo import cut_for, zoo_classifier
 from holdfast.errors import HoldfastError
 from holdfast.experiment.schema import Data, Settings
 from holdfast.model import Classifier
@@ -75,11 +75,8 @@ def classes_of(settings: Settings, model: Classifier) -> tuple[str, ...]:
 
 
 def _photographs(settings: Settings, limit: int | None) -> Photos:
-    data, network = settings.data, settings.model.network
-    size, crop = 224, 0.875
-    if network.partition(":")[0] in LIBRARIES:
-        seen = zoo_inputs(network)
-        size, crop = seen.size, seen.crop
+    data = settings.data
+    size, crop = cut_for(settings.model.network)
     if data.root is None:
         return photos(size)
     return image_folder(data.root, size, limit=data.first + min(data.count, limit or data.count), crop=crop)
