@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations
 
 import holdfast as hf
 from holdfast.pace import Pace, folded
@@ -179,8 +180,6 @@ def _followed(*layers: nn.Module) -> nn.Module:
 
 
 def test_what_only_looks_like_a_pair_is_left_alone() -> None:
-    from torch.nn.utils import parametrizations
-
     for module in (
         _followed(nn.Conv2d(3, 5, 3), Activated(5)),
         _followed(nn.Conv2d(3, 5, 3), nn.ReLU(inplace=True), nn.BatchNorm2d(5)),
@@ -226,11 +225,9 @@ def test_numbers_that_half_precision_cannot_hold_end_the_drafts() -> None:
 
 
 def test_a_pace_goes_along_to_another_process_and_device() -> None:
-    import pickle  # what engines do with a model, of our own making
-
     model = hf.Classifier(net(), bounds=(0, 1), pace=Pace.of_images("cpu"))
     model(X)
-    sent = pickle.loads(pickle.dumps(model))
+    sent = copy.deepcopy(model)  # travels as it would to another process
     assert sent._form is None
     assert sent.pace == model.pace
     torch.testing.assert_close(sent(X), model(X))
