@@ -52,7 +52,7 @@ def test_without_bounds_a_censored_curve_has_no_area() -> None:
 
 def test_bad_input_is_refused() -> None:
     cases, ranking = _asked()
-    for sizes in ((), (0.5, 0.25), (0.5, 0.5), (1, 2), (0.5, 1.5)):
+    for sizes in ((), (0.5, 0.25), (0.5, 0.5), (2, 1), (0, 1), (1, 0.5), (1, 13), (0.5, 1.5)):
         with pytest.raises(hf.HoldfastError):
             hf.trace(cases, ranking, hf.PerturbRest(), sizes)
     with pytest.raises(hf.HoldfastError, match="the cases have"):

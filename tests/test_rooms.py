@@ -25,6 +25,7 @@ ORDER = [
     "explainers",
     "curve",
     "analyses",
+    "text",
     "data",
     "experiment",
     "report",

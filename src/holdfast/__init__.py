@@ -1,6 +1,6 @@
 """holdfast: which features a prediction holds fast to, and how fast it holds."""
 
-from holdfast import analyses, data
+from holdfast import analyses, data, text
 from holdfast.cases import Cases
 from holdfast.criteria import Criterion, Deletion, Insertion, PerturbRelevant, PerturbRest
 from holdfast.curve import Curve, trace
@@ -77,5 +77,6 @@ __all__ = [
     "__version__",
     "analyses",
     "data",
+    "text",
     "trace",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,18 @@ class Cases:
         if checked.ndim != 3 or len(checked) != len(self) or checked.shape[1] < 1 or checked.shape[2] != d:
             raise HoldfastError(f"subsets must be [B, K, d] = [{len(self)}, K, {d}], got {tuple(checked.shape)}.")
         return checked.to(self.x.device)
+
+
+def class_number(name: str, classes: Sequence[str]) -> int:
+    """The number of a class by its name, however it is written."""
+    known = [number for number, one in enumerate(classes) if one.lower() == name.lower()]
+    if len(known) > 1:
+        raise HoldfastError(f"several classes are called {name!r}: name {' or '.join(map(str, known))}.")
+    if not known:
+        near = [one for one in classes if name.lower() in one.lower()][:5]
+        every = f": use one of {', '.join(classes)}." if 0 < len(classes) <= 20 else "."
+        raise HoldfastError(f"there is no class {name!r}" + (f": did you mean {', '.join(near)}?" if near else every))
+    return known[0]
 
 
 def _inputs(model: Classifier, given: Any) -> Tensor:

@@ -24,6 +24,7 @@ FULL = tuple(percent / 100 for percent in range(0, 105, 5))
 class Curve:
     """Values ``[B, P]`` of a criterion at P sizes of the relevant set; ``inf`` where censored.
 
+    ``sizes [P]`` are shares of the features, or whole numbers of them.
     ``ceiling [B, P]`` is the largest value possible, which stands in for censored ones in ``capped`` and ``auc``.
     """
 
@@ -55,21 +56,28 @@ class Curve:
         return values
 
     def auc(self) -> Tensor:
-        """Area under the curve of each case ``[B]``: the trapezoid rule with the sizes in percent, as in the paper."""
+        """Area under the curve of each case ``[B]``, by the trapezoid rule: shares in percent, as in the paper."""
         if len(self.sizes) < 2:
             raise HoldfastError("an area needs at least two sizes.")
-        return torch.trapezoid(self.capped(), 100 * self.sizes, dim=1)
+        return torch.trapezoid(self.capped(), self.along(), dim=1)
+
+    def along(self) -> Tensor:
+        """The sizes as an axis: shares in percent, or numbers of features."""
+        return 100 * self.sizes if self.sizes.is_floating_point() else self.sizes
 
 
 def trace(
     cases: Cases,
     ranking: Ranking,
     criterion: Criterion,
-    sizes: Sequence[float] = SIZES,
+    sizes: Sequence[float] | Sequence[int] = SIZES,
     *,
     progress: Progress | None = None,
 ) -> Curve:
-    """Judge a ranking: the criterion of its top 5 %, 10 %, … 45 %, all sizes asked together."""
+    """Judge a ranking: the criterion of its top 5 %, 10 %, … 45 %, all sizes asked together.
+
+    Whole ``sizes`` are numbers of features: ``range(1, 6)`` are the top 1, 2, … 5.
+    """
     if len(ranking) != len(cases) or ranking.order.shape[1] != cases.features.count:
         raise HoldfastError(
             f"the ranking orders {tuple(ranking.order.shape)} features, the cases have "
@@ -77,11 +85,14 @@ def trace(
         )
     if not torch.equal(ranking.count.to(cases.x.device), features_of(cases).sum(1)):
         raise HoldfastError("the ranking is of cases with another number of features.")
-    if any(not isinstance(size, float) for size in sizes) or list(sizes) != sorted(set(sizes)):
-        raise HoldfastError(f"sizes must be rising shares of the features between 0 and 1, got {list(sizes)}.")
+    kinds = {type(size) for size in sizes}
+    if kinds not in ({float}, {int}) or list(sizes) != sorted(set(sizes)):
+        raise HoldfastError(
+            f"sizes must be rising shares of the features between 0 and 1 or rising numbers of them, got {list(sizes)}."
+        )
     relevant = ranking.top(sizes)
     values = criterion(cases, relevant, progress=progress)
     ceiling = criterion.ceiling(cases, relevant)
-    return Curve(
-        torch.tensor(sizes, dtype=values.dtype, device=values.device), values, ceiling, repr(criterion), ranking.method
-    )
+    along = torch.tensor(sizes, device=values.device)
+    along = along.to(values.dtype) if along.is_floating_point() else along
+    return Curve(along, values, ceiling, repr(criterion), ranking.method)

@@ -67,7 +67,8 @@ class Ranking:
         present = features_of(cases)
         drawn = torch.arange(scores.shape[1])
         if ties is not None:
-            drawn = torch.randperm(scores.shape[1], generator=torch.Generator().manual_seed(ties % 2**63))
+            # Among the first features the same whatever follows, which randperm does not promise.
+            drawn = torch.rand(scores.shape[1], generator=torch.Generator().manual_seed(ties % 2**63)).argsort()
         drawn = drawn.to(scores.device)
         order = scores.masked_fill(~present, -math.inf)[:, drawn].argsort(dim=1, descending=True, stable=True)
         scores = torch.where(present, scores, scores.masked_fill(~present, math.inf).amin(1, keepdim=True))
@@ -94,6 +95,11 @@ def _is_none(size: float | int) -> bool:
 def features_of(cases: Cases) -> Tensor:
     """Which of the d features each case really has, bool ``[B, d]``: the others are padding."""
     return cases.features.pool(torch.ones_like(cases.x)) > 0
+
+
+def size_text(size: float | int) -> str:
+    """A share in percent, a number of features as it is."""
+    return f"{size:.0%}" if isinstance(size, float) else str(size)
 
 
 def check_size(size: Any, name: str = "a size") -> None:

@@ -106,7 +106,7 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
     reference = read_reference(reference)
     low, high = cases.model.low, cases.model.high
     if isinstance(reference, Words):
-        points = _random_words(reference.values, x, seed)
+        points = random_words(reference, x, seed)
     elif isinstance(reference, str):
         points = _made(cases, reference, seed)
         points = points if low is None else points.clamp(low, high)  # rounding must not leave the box
@@ -128,7 +128,9 @@ def is_random(reference: Reference) -> bool:
     return isinstance(reference, Words) or (isinstance(reference, str) and reference == "uniform")
 
 
-def _random_words(vectors: Tensor, x: Tensor, seed: int) -> Tensor:
+def random_words(words: Words, x: Tensor, seed: int) -> Tensor:
+    """A word drawn at every place of embedded text ``x [B, L, E]``: the same for every case."""
+    vectors = words.values
     if x.ndim != 3 or x.shape[2] != vectors.shape[1]:
         raise HoldfastError(
             f"random words of {vectors.shape[1]} numbers are for embedded text [B, L, {vectors.shape[1]}], got "

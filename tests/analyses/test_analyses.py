@@ -373,7 +373,7 @@ def test_diagnostics_hold_one_search_against_the_judge() -> None:
     assert bool(((violations[1:] >= 0) & (violations[1:] <= 1)).all())
     with pytest.raises(hf.HoldfastError, match="sizes must rise"):
         diagnostics(cases, hf.Grad()(cases), sizes=(0.5, 0.1))
-    assert [row["share held"] for row in result.table()] == list(sizes)
+    assert [row["held"] for row in result.table()] == list(sizes)
     result.plot(Figure().add_subplot())
     with pytest.raises(hf.HoldfastError, match="at least two seeds"):
         diagnostics(cases, hf.Grad()(cases), seeds=1)

@@ -14,7 +14,7 @@ from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
-from holdfast.ranking import Ranking
+from holdfast.ranking import Ranking, size_text
 from holdfast.robustness import Judge, MinNorm, Robustness
 
 SEARCH = MinNorm(steps=40, restarts=2)
@@ -29,7 +29,7 @@ class Diagnostics(Result):
     may move at each.
     """
 
-    sizes: tuple[float, ...]
+    sizes: tuple[float, ...] | tuple[int, ...]
     judged: Tensor
     searched: Tensor
     alone: Tensor
@@ -66,7 +66,7 @@ class Diagnostics(Result):
         gap, spread, violations = self.gap(), self.spread(), self.violations()
         return [
             {
-                "share held": size,
+                "held": size,
                 "cases": len(self.judged),
                 "censored by the judge": float(self.censored()[place]),
                 "censored by one search": float(torch.isinf(self.searched[:, :, place]).double().mean()),
@@ -83,7 +83,7 @@ class Diagnostics(Result):
         gap = self.gap().flatten(0, 1)
         columns = [gap[:, place] for place in range(gap.shape[1])]
         low, high = ([sign * float(_nanmax(sign * column)) for column in columns] for sign in (-1, 1))
-        names = [f"{size:.0%} held" for size in self.sizes]
+        names = [f"{size_text(size)} held" for size in self.sizes]
         bars(ax, names, gap.nanmean(0).tolist(), low, high, "one search / judge")
         ax.set_xlim(left=min([1.0, *(end for end in low if end < 1)]))  # 1 is what a perfect search would have
 
@@ -92,7 +92,7 @@ def diagnostics(
     cases: Cases,
     ranking: Ranking,
     *,
-    sizes: Sequence[float] = SIZES,
+    sizes: Sequence[float] | Sequence[int] = SIZES,
     judge: Robustness | None = None,
     search: MinNorm | None = None,
     seeds: int = 5,
@@ -115,7 +115,7 @@ def diagnostics(
         if progress is not None:
             progress(len(radii), len(asked))
     return Diagnostics(
-        tuple(float(size) for size in sizes),
+        tuple(sizes),
         radii[0],
         torch.stack(radii[1 : 1 + seeds]),
         torch.cat(radii[1 + seeds :], 1),

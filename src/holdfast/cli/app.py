@@ -31,7 +31,11 @@ ImageFile = Annotated[
 Digit = Annotated[int | None, typer.Option(help="An embedded test digit, 0 to 999, instead of a file.")]
 Photo = Annotated[int | None, typer.Option(help="A photograph that comes with a package, by number, for imagenet.")]
 Model = Annotated[
-    str | None, typer.Option(help="digits, imagenet (if --photo is given), or a network torchvision:NAME or timm:NAME.")
+    str | None,
+    typer.Option(
+        help="digits, imagenet (if --photo is given), or a network torchvision:NAME or timm:NAME; of a text topics, a "
+        "file that holdfast train wrote, or huggingface:NAME, a name or a folder."
+    ),
 ]
 FeatureKind = Annotated[
     str | None, typer.Option(help="pixels, patches:N or superpixels:N; of a photograph patches:16 if not given.")

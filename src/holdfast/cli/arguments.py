@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
 from holdfast.explainers import Explainer, Grad, Random
 from holdfast.ranking import check_size
+from holdfast.reference import Words
 from holdfast.robustness import MinNorm, Robustness
 
 
@@ -68,8 +69,19 @@ def check_picture(path: Path, option: str = "--out") -> None:
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise HoldfastError(f"{option} {path} must end in a kind of picture: .{', .'.join(sorted(kinds))}.")
+    _check_writable(path, "picture", option)
+
+
+def check_page(path: Path, option: str = "--out") -> None:
+    """Refuse a page that could not be written."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise HoldfastError(f"{option} {path} must end in .html: a text is shown as a page.")
+    _check_writable(path, "page", option)
+
+
+def _check_writable(path: Path, what: str, option: str) -> None:
     if path.is_dir() or not os.access(next(p for p in path.resolve().parents if p.exists()), os.W_OK):
-        raise HoldfastError(f"cannot write the picture {path}: choose another {option}.")
+        raise HoldfastError(f"cannot write the {what} {path}: choose another {option}.")
 
 
 def size(text: str) -> float | int:
@@ -83,9 +95,15 @@ def size(text: str) -> float | int:
 
 
 def explainer(
-    name: str, objective: str | None, p: float, budget: float | int, reference: str | None, seed: int
+    name: str,
+    objective: str | None,
+    p: float,
+    budget: float | int,
+    reference: str | None,
+    seed: int,
+    words: Words | None = None,
 ) -> Explainer:
-    """The explainer of that name, ranking as many features as will be shown."""
+    """The explainer of that name, ranking as many features as will be shown; of a text, random ``words`` stand in."""
     if name not in EXPLAINERS:
         raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(EXPLAINERS)}.")
     if objective not in (None, *OBJECTIVES):
@@ -100,12 +118,16 @@ def explainer(
     if reference is not None:
         if "reference" not in known:
             raise HoldfastError(f"{name} takes no reference: leave --reference out.")
-        given["reference"] = _reference(reference)
+        given["reference"] = _reference(reference, words)
+    if words is not None and name == "expected-gradients":
+        given["references"] = words
     found: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
     return found
 
 
-def _reference(text: str) -> float | str:
+def _reference(text: str, words: Words | None) -> float | str | Words:
+    if text == "words" and words is not None:
+        return words
     try:
         return float(text)
     except ValueError:

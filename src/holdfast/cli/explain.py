@@ -16,8 +16,10 @@ from holdfast.cases import Cases
 from holdfast.cli import arguments
 from holdfast.cli.app import Device, Digit, FeatureKind, ImageFile, Json, Model, Photo, Seed, app
 from holdfast.cli.app import out as console
+from holdfast.cli.explain_text import explain_text
 from holdfast.cli.show import print_json, progress_bar, shown_radius
 from holdfast.cli.subject import Subject, subject
+from holdfast.errors import HoldfastError
 from holdfast.experiment.names import EXPLAINERS
 from holdfast.explainers import Explainer
 from holdfast.model import Queries
@@ -34,8 +36,11 @@ def explain(
     image: ImageFile = None,
     digit: Digit = None,
     photo: Photo = None,
+    text: Annotated[str | None, typer.Option(help="A text instead of an image: which of its words?")] = None,
     model: Model = None,
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(EXPLAINERS)}.")] = "greedy-as-quick",
+    method: Annotated[
+        str, typer.Option(help=f"One of {', '.join(EXPLAINERS)}; for a text several, with commas between.")
+    ] = "greedy-as-quick",
     objective: Annotated[
         str | None,
         typer.Option(help="What Greedy methods look for: rest (hard to break when held, if not given) or relevant."),
@@ -44,19 +49,31 @@ def explain(
         str | None, typer.Option(help="Why not this class, by number or name? Any other class if not given.")
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="What a removed feature becomes: a number, blur, mean or uniform noise.")
+        str | None,
+        typer.Option(help="What a removed feature becomes: a number, blur, mean or uniform noise; words of a text."),
     ] = None,
-    top: Annotated[str, typer.Option(help="How many features to show: 20% or a number.")] = "20%",
+    top: Annotated[
+        str | None, typer.Option(help="How many features to show: 20% (if not given) or a number; 5 words of a text.")
+    ] = None,
     p: Annotated[str, typer.Option("--p", help="Norm of the perturbation: 1, 2 or inf.")] = "2",
     features: FeatureKind = None,
     resize: Annotated[bool, typer.Option("--resize", help="Scale a digit's image to the network's 28 x 28.")] = False,
-    out: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("explanation.png"),
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write: explanation.png, or explanation.html for a text, if not given.")
+    ] = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Which features does the prediction for one image hold fast to?"""
-    size, norm = arguments.size(top), arguments.norm(p)
+    """Which features does the prediction for one image or text hold fast to?"""
+    norm = arguments.norm(p)
+    if text is not None:
+        if (image, digit, photo, features) != (None, None, None, None) or resize:
+            raise HoldfastError("--text is a text by itself: leave images and their features out.")
+        page, size = out or Path("explanation.html"), arguments.size(top or "5")
+        explain_text(text, model, method, objective, target, reference, size, norm, page, device, seed, as_json)
+        return
+    size, out = arguments.size(top or "20%"), out or Path("explanation.png")
     arguments.check_picture(out)
     explainer = arguments.explainer(method, objective, norm, size, reference, seed)
     asked = subject(image, digit, photo, model, resize, device)

@@ -11,9 +11,10 @@ from holdfast.cli.app import app
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import check_picture
 from holdfast.errors import HoldfastError
+from holdfast.experiment.export import write
 from holdfast.experiment.results import Results
 from holdfast.report.figures import draw_gallery, has_photographs
-from holdfast.report.page import as_markdown, verdict, write, write_page
+from holdfast.report.page import as_markdown, verdict, write_page
 
 
 @app.command()

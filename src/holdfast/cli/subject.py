@@ -10,7 +10,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.cases import Cases, class_number
 from holdfast.cli.arguments import usable_device
 from holdfast.data import imagenet_classifier, imagenet_names, mnist, mnist_cnn, photos, read_photo, zoo_classifier
 from holdfast.data.zoo import LIBRARIES, cut_for
@@ -39,14 +39,7 @@ class Subject:
         """A class from its number or its name."""
         if text is None or re.fullmatch(r"-?\d+", text):
             return None if text is None else int(text)
-        known = [number for number, name in enumerate(self.classes) if name.lower() == text.lower()]
-        if len(known) > 1:
-            raise HoldfastError(f"several classes are called {text!r}: name {' or '.join(map(str, known))}.")
-        if not known:
-            near = [name for name in self.classes if text.lower() in name.lower()][:5]
-            hint = f": did you mean {', '.join(near)}?" if near else "."
-            raise HoldfastError(f"there is no class {text!r}{hint}")
-        return known[0]
+        return class_number(text, self.classes)
 
     def features(self, text: str | None) -> Features:
         """Features from pixels, patches:N or superpixels:N; patches of 16 x 16 for a photograph if nothing is said."""

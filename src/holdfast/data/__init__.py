@@ -3,18 +3,30 @@
 from holdfast.data.digits import Digits, fashion_mnist, mnist, mnist_cnn
 from holdfast.data.imagenet import imagenet_classifier, imagenet_names, photos
 from holdfast.data.photographs import Photos, image_folder, read_photo
+from holdfast.data.rationales import movie_passages, movie_reviews
+from holdfast.data.texts import Texts, labelled, newsgroups, yahoo_answers
+from holdfast.data.topics import load_bilstm, topic_sentences, topics_bilstm
 from holdfast.data.zoo import zoo_classifier
 
 __all__ = [
     "Digits",
     "Photos",
+    "Texts",
     "fashion_mnist",
     "image_folder",
     "imagenet_classifier",
     "imagenet_names",
+    "labelled",
+    "load_bilstm",
     "mnist",
     "mnist_cnn",
+    "movie_passages",
+    "movie_reviews",
+    "newsgroups",
     "photos",
     "read_photo",
+    "topic_sentences",
+    "topics_bilstm",
+    "yahoo_answers",
     "zoo_classifier",
 ]

@@ -66,6 +66,16 @@ def written(out: Path) -> Iterator[Path]:
         raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
 
 
+def write(out: Path, content: str) -> None:
+    """A text file, whole or not at all; its folder is made if need be."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
+    with written(out) as part:
+        part.write_text(content, encoding="utf-8")
+
+
 def _csv(results: Results, path: Path) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as out:

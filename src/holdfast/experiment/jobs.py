@@ -32,7 +32,9 @@ from holdfast.errors import HoldfastWarning
 from holdfast.experiment.store import Unit, key_of
 from holdfast.explainers import Explainer
 from holdfast.ranking import Ranking
+from holdfast.reference import Given
 from holdfast.robustness import Robustness
+from holdfast.text import substitute
 from holdfast.version import RESULTS
 
 Arrays = dict[str, np.ndarray]
@@ -157,12 +159,13 @@ class _Together(_OfRanking):
         count = len(asked)
         rankings = [ranking_of(units[0], cases.x.device)[:count] for units in given]
         again = torch.arange(count, device=cases.x.device).repeat(len(given))
-        arrays, notes = self.make_all(asked[again], _one_after_another(rankings), progress)
+        arrays, notes = self.make_all(asked[again], one_after_another(rankings), progress)
         spans = [slice(k * count, (k + 1) * count) for k in range(len(given))]
         return [({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
 
 
-def _one_after_another(rankings: Sequence[Ranking]) -> Ranking:
+def one_after_another(rankings: Sequence[Ranking]) -> Ranking:
+    """Rankings of several blocks of cases as one."""
     order, scores, count, empty = (
         torch.cat([getattr(ranking, name) for ranking in rankings]) for name in ("order", "scores", "count", "empty")
     )
@@ -175,7 +178,7 @@ class Trace(_Together):
     """Judge a ranking along the sizes of its relevant set."""
 
     criterion: Criterion
-    sizes: tuple[float, ...]
+    sizes: tuple[float, ...] | tuple[int, ...]
     kind: ClassVar[str] = "curve"
 
     def recipe(self) -> dict[str, Any]:
@@ -202,7 +205,7 @@ class Change(_Together):
     """
 
     judge: Robustness
-    top: float
+    top: float | int
     examples: int
     moves: bool = True
     kind: ClassVar[str] = "change"
@@ -232,6 +235,41 @@ class Change(_Together):
 
     def asked(self, cases: Cases) -> Cases:
         return cases[: self.examples]
+
+
+@final
+@dataclass(frozen=True)
+class Substitute(_Together):
+    """Whether real words in the place of the top ones turn the decision, as the smallest change of their vectors does.
+
+    ``vectors`` are those of all words.
+    """
+
+    judge: Robustness
+    top: int
+    vectors: Given
+    kind: ClassVar[str] = "substitution"
+
+    def recipe(self) -> dict[str, Any]:
+        return {
+            "ranking": self.ranking,
+            "judge": repr(self.judge),
+            "top": self.top,
+            "vectors": repr(self.vectors),
+        }
+
+    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
+        radii = self.judge(cases, ranking.top([self.top]), progress=progress)
+        new = substitute(cases, radii, self.vectors.values)
+        arrays = {"radius": radii.radius, "rows": new.rows.int(), "times": new.times}
+        arrays |= {"changed": new.changed, "rounded": new.rounded}
+        return {name: _array(value[:, 0]) for name, value in arrays.items()}, radii.notes
+
+    def rows(self, cases: Cases) -> int | None:
+        return _times(self.judge.rows, len(cases))
+
+    def company(self, cases: Cases) -> tuple[str, int]:
+        return f"{self.judge!r} {self.top} {self.vectors!r}", len(cases)
 
 
 @final
@@ -315,7 +353,7 @@ class Diagnose(_OfRanking):
     """How far the radii of a ranking can be trusted."""
 
     judge: Robustness
-    sizes: tuple[float, ...]
+    sizes: tuple[float, ...] | tuple[int, ...]
     seeds: int
     examples: int
     kind: ClassVar[str] = "diagnostics"

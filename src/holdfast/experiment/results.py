@@ -13,9 +13,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.analyses import Diagnostics, ReferenceValues, Runtime, Sanity, Sensitivity, Significance, significance
+from holdfast.analyses import (
+    Agreement,
+    Diagnostics,
+    Marks,
+    ReferenceValues,
+    Runtime,
+    Sanity,
+    Sensitivity,
+    Significance,
+    agreement,
+    significance,
+)
 from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
+from holdfast.experiment.jobs import one_after_another, ranking_of
 from holdfast.experiment.store import Store, Unit
 from holdfast.experiment.study import SIDES
 from holdfast.model import Queries
@@ -29,7 +41,8 @@ class Picture:
 
     ``x [*shape]``; ``relevant`` (bool) and ``heat`` (1 for the first feature, 0 for the last) broadcast to it. ``moves
     [2, *shape]`` if they were kept, ``radius`` and ``turned`` of both, ``target`` the class it was asked not to be, -1
-    for none. ``before`` is the probability of the label, ``after`` those of the classes it turned into.
+    for none. ``before`` is the probability of the label, ``after`` those of the classes it turned into. ``chosen`` are
+    the numbers of the top features, most relevant first where their order is known; ``ranking`` is its key.
     """
 
     example: int
@@ -43,6 +56,8 @@ class Picture:
     turned: tuple[int, int]
     before: float
     after: tuple[float, float] | None
+    chosen: tuple[int, ...]
+    ranking: str
 
 
 class Results:
@@ -225,6 +240,50 @@ class Results:
         return None
 
     @cached_property
+    def agreement(self) -> Agreement | None:
+        """Do the rankings of the tables name what people marked? Those for Robustness-S̄r where a method has two."""
+        if not self.study.get("marks"):
+            return None
+        methods = self.methods("table")
+        held = {name: self._places.get(("ranking", name, self.sides(name)[0], None), {}) for name in methods}
+        rankings = {
+            name: [ranking_of(self.units[places[number]]) for number in self.blocks]
+            for name, places in held.items()
+            if set(self.blocks) <= set(places)
+        }
+        if not rankings or not self.blocks:
+            return None
+        marks = Marks(
+            {name: {who: frozenset(marked) for who, marked in by.items()} for name, by in self.study["marks"].items()}
+        )
+        names = [self.study["examples"][example] for example in self.examples]
+        return agreement({name: one_after_another(parts) for name, parts in rankings.items()}, names, marks)
+
+    def substitutions(self) -> dict[str, dict[str, Tensor]]:
+        """By method: radii of its top words, and whether real words, or rounding to them, turn the decision."""
+        found = {}
+        for method in self.methods("table", "ablation"):
+            sides = self.sides(method)
+            held = self._places.get(("substitution", method, "relevant" if "relevant" in sides else "both", None), {})
+            units = [self.units[held[number]] for number in self.blocks if number in held]
+            if units and len(units) == len(self.blocks):
+                found[method] = {name: _joined(units, name) for name in ("radius", "changed", "rounded")}
+        return found
+
+    def new_words(self) -> dict[tuple[str, int], dict[int, str]]:
+        """By the key of a ranking and an example: the real words that take the place of tokens, by their place."""
+        found: dict[tuple[str, int], dict[int, str]] = {}
+        for place, held in self._places.items():
+            if place[0] != "substitution":
+                continue
+            for number, key in held.items():
+                unit, start = self.units[key], self.study["blocks"][number][0]
+                for row, words in enumerate(unit.arrays["rows"].tolist()):
+                    into = {at: self.study["vocabulary"][word] for at, word in enumerate(words) if word >= 0}
+                    found[str(unit.made_of["ranking"]), start + row] = into
+        return found
+
+    @cached_property
     def runtime(self) -> Runtime | None:
         """What the rankings cost; that for Robustness-S̄r where a method has two."""
         seconds: dict[str, tuple[float, ...]] = {}
@@ -332,6 +391,9 @@ def _pictures(inputs: Unit, change: Unit, ranking: Unit | None, start: int) -> l
         if ranking is not None:
             order, count = ranking.arrays["order"][place], int(ranking.arrays["count"][place])
             heat[order[:count]] = np.linspace(1, 0, count, dtype=np.float32)
+        top = [int(feature) for feature in held["relevant"][place].nonzero()[0]]
+        if ranking is not None:
+            top = [int(feature) for feature in ranking.arrays["order"][place][: len(top)]]
         moves = None
         if "moves" in held:
             moves = held["moves"][place].astype(np.float64) / 32767 * held["largest"][place][:, None]
@@ -349,6 +411,8 @@ def _pictures(inputs: Unit, change: Unit, ranking: Unit | None, start: int) -> l
                 _both(held["turned"][place], int),
                 float(share[place, label]),
                 _both(held["after"][place], float) if "after" in held else None,
+                tuple(top),
+                str(change.made_of["ranking"]),
             )
         )
     return found

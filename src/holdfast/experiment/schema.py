@@ -27,9 +27,9 @@ Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-def _rising(sizes: list[float]) -> list[float]:
-    if sizes != sorted(set(sizes)):
-        raise ValueError("shares of the features that rise")
+def _rising(sizes: list[float] | list[int]) -> list[float] | list[int]:
+    if list(sizes) != sorted(set(sizes)):
+        raise ValueError("shares of the features that rise, or numbers of them that do")
     return sizes
 
 
@@ -45,15 +45,24 @@ class Piece(BaseModel):
 
 
 class Data(_Table):
-    """Which examples: ``count`` of them from the ``first`` on; ``root`` is a folder with the full set.
+    """Which examples: ``count`` of them from the ``first`` on; ``root`` is a folder or file with the full set.
 
-    Photographs are up to so many; without a ``root`` those that come with packages.
+    Photographs are up to so many; without a ``root`` those that come with packages. Texts without one are sentences
+    that come with the package; "newsgroups" and "yahoo-answers" in its place are downloaded. They are cut to their
+    first ``most`` words, and those of fewer than ``least`` words are left out.
     """
 
-    name: Literal["mnist", "fashion-mnist", "photographs"]
+    name: Literal["mnist", "fashion-mnist", "photographs", "texts", "eraser-movies"]
     root: str | None = None
     first: Annotated[int, Field(ge=0)] = 0
     count: Count = 100
+    least: Count = 8
+    most: Count = 40
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the examples are texts."""
+        return self.name in ("texts", "eraser-movies")
 
 
 class Span(_Table):
@@ -64,8 +73,9 @@ class Span(_Table):
 
 
 def _known_network(name: str) -> str:
-    if name not in ("mnist-cnn", "efficientnet-lite0") and not re.fullmatch(r"(torchvision|timm):\S+", name):
-        raise ValueError("mnist-cnn, efficientnet-lite0, torchvision:NAME or timm:NAME")
+    known = ("mnist-cnn", "efficientnet-lite0", "text-bilstm")
+    if name not in known and not re.fullmatch(r"(torchvision|timm|huggingface):\S+", name):
+        raise ValueError(f"{', '.join(known)}, torchvision:NAME, timm:NAME or huggingface:NAME")
     return name
 
 
@@ -84,7 +94,7 @@ class Network(_Table):
 class Laid(_Table):
     """What moves together."""
 
-    kind: Literal["pixels", "patches", "superpixels"] = "pixels"
+    kind: Literal["pixels", "patches", "superpixels", "words"] = "pixels"
     size: Count = 1
 
 
@@ -112,7 +122,7 @@ class CriterionTable(Piece):
 class ReferencesTable(_Table):
     """Insertion and Deletion under several references."""
 
-    values: list[Finite | Literal["uniform", "blur", "mean"]] = ["uniform", 0.0, 0.25, 0.5, 0.75, 1.0]
+    values: list[Finite | Literal["uniform", "blur", "mean", "words"]] = ["uniform", 0.0, 0.25, 0.5, 0.75, 1.0]
     score: Literal["logit", "probability", "margin"] = "logit"
     draws: Count = 10
 
@@ -143,6 +153,13 @@ class DiagnosticsTable(_Table):
     seeds: Annotated[int, Field(ge=2)] = 5
 
 
+class SubstitutionTable(_Table):
+    """Whether real words in the place of the top ones change the prediction too."""
+
+    top: Count = 5
+    judge: Piece | None = None
+
+
 class Analyses(_Table):
     """Those that are named are made."""
 
@@ -150,13 +167,14 @@ class Analyses(_Table):
     sanity: SanityTable | None = None
     sensitivity: SensitivityTable | None = None
     diagnostics: DiagnosticsTable | None = None
+    substitution: SubstitutionTable | None = None
 
 
 class GalleryTable(_Table):
     """Pictures of the first examples."""
 
     examples: Count = 10
-    top: Share = 0.2
+    top: Share | Count = 0.2
     targets: Annotated[int, Field(ge=0)] = 2
     judge: Piece | None = None
 
@@ -169,9 +187,9 @@ class Settings(_Table):
     data: Data
     model: Network = Network()
     features: Laid = Laid()
-    sizes: Annotated[list[Share], Field(min_length=2), AfterValidator(_rising)] = list(SIZES)
+    sizes: Annotated[list[Share] | list[Count], Field(min_length=2), AfterValidator(_rising)] = list(SIZES)
     block: Count = 10
-    published: Literal["mnist", "imagenet"] | None = None
+    published: Literal["mnist", "imagenet", "yahoo"] | None = None
     explainers: Annotated[dict[str, ExplainerTable], Field(min_length=1)]
     criteria: Annotated[dict[str, CriterionTable], Field(min_length=1)]
     analyses: Analyses = Analyses()

@@ -29,11 +29,13 @@ from holdfast.experiment.study import (
     SensitivityCheck,
     Side,
     Study,
+    SubstitutionCheck,
 )
 from holdfast.explainers import Explainer
 from holdfast.features import Features
-from holdfast.reference import Given
+from holdfast.reference import Given, Words
 from holdfast.robustness import Judge, MinNorm, Robustness
+from holdfast.text import Sentences
 
 __all__ = ["load", "named", "study"]
 
@@ -69,17 +71,19 @@ def study(
     Without ``train``, a network that is not trained yet stands for the one it will be: enough to plan with.
     """
     settings = with_choices(settings, choices)
-    examples = examples_of(settings, limit)
+    examples = examples_of(settings, limit, device)
     wanted = wanted_of(settings, examples, limit)
     maker = _Maker(settings, examples)
     methods, measures = maker.methods(), maker.measures()  # complaints come before a network is trained
     x = examples.x[wanted.start : wanted.stop].to(device)
-    model, about = classifier(settings, folder, device, train, progress)
+    model, about = classifier(settings, examples, folder, device, train, progress)
     shape = tuple(x.shape[1:])
+    read = None if examples.read is None else examples.read[wanted.start : wanted.stop]
     laid = {
         "pixels": lambda: Features.pixels(shape),
         "patches": lambda: Features.patches(shape, settings.features.size),
         "superpixels": lambda: Features.superpixels(x, settings.features.size),
+        "words": lambda: _words_of(read),
     }[settings.features.kind]()
     cases = model.ask(x, features=laid)
     return Study(
@@ -92,7 +96,10 @@ def study(
         sizes=tuple(settings.sizes),
         block=settings.block,
         examples=examples.names[wanted.start : wanted.stop],
-        classes=classes_of(settings, model),
+        classes=classes_of(settings, examples, model),
+        read=read,
+        marks=examples.marks,
+        substitution=maker.substitution(),
         references=maker.references(),
         sanity=maker.sanity(),
         sensitivity=maker.sensitivity(),
@@ -130,6 +137,7 @@ class _Maker:
                 if name not in names:
                     raise HoldfastError(f"analyses.{key}.methods should be of {', '.join(names)}, got {name!r}.")
         self.diagnostics()
+        self.substitution()
         self.gallery()
 
     def methods(self) -> tuple[Method, ...]:
@@ -145,7 +153,22 @@ class _Maker:
 
     def references(self) -> References | None:
         asked = self.settings.analyses.references
-        return None if asked is None else References(tuple(asked.values), asked.score, asked.draws)
+        if asked is None:
+            return None
+        values = tuple(self._words() if value == "words" else value for value in asked.values)
+        return References(values, asked.score, asked.draws)
+
+    def substitution(self) -> SubstitutionCheck | None:
+        asked = self.settings.analyses.substitution
+        if asked is None:
+            return None
+        if not self.settings.data.is_text:
+            raise HoldfastError(f"analyses.substitution is about words: leave it out for {self.settings.data.name}.")
+        judge = self.robustness(asked.judge, "analyses.substitution.judge", Judge.quick())
+        reader = None if self.examples is None else self.examples.reader
+        if reader is None:
+            return SubstitutionCheck(asked.top, judge, Given(torch.zeros(1, 1)), ())
+        return SubstitutionCheck(asked.top, judge, Given(reader.known_vectors), reader.known_names)
 
     def sanity(self) -> SanityCheck | None:
         asked = self.settings.analyses.sanity
@@ -219,6 +242,8 @@ class _Maker:
         rooms: dict[str, Makers] = {"robustness": METHODS, "estimator": ESTIMATORS}
         if key in rooms:
             return self._made(_piece(value, place), rooms[key], place)
+        if key in ("reference", "references") and value == "words":
+            return self._words(place)
         if key == "references":
             return self._others(value, place)
         try:
@@ -226,6 +251,14 @@ class _Maker:
         except ValidationError as error:
             told = dict.fromkeys(one["msg"].removeprefix("Input should be ") for one in error.errors())
             raise HoldfastError(f"{place} should be {' or '.join(told)}, got {value!r}.") from error
+
+    def _words(self, place: str = "analyses.references.values") -> Words:
+        """Random words of the model's vocabulary."""
+        if not self.settings.data.is_text:
+            raise HoldfastError(f'{place} should not be "words" for {self.settings.data.name}: it has none.')
+        if self.examples is None or self.examples.reader is None:
+            return Words(torch.zeros(1, 2))
+        return self.examples.reader.random_words
 
     def _others(self, value: Any, place: str) -> Given:
         """Inputs to compare with: other examples of the data."""
@@ -241,6 +274,11 @@ class _Maker:
         if len(chosen) < asked.count:
             raise HoldfastError(f"{place} asks for more than the {len(self.examples)} examples there are.")
         return Given.inputs(chosen)
+
+
+def _words_of(read: Sentences | None) -> Features:
+    assert read is not None, "texts are read before their features are laid"
+    return read.features
 
 
 def _piece(value: Any, place: str) -> Piece:

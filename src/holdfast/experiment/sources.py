@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from holdfast.analyses import Marks
 from holdfast.chunks import Progress
 from holdfast.data import (
     Digits,
@@ -24,28 +25,40 @@ from holdfast.data import (
 )
 from holdfast.data.digits import FASHION, load_weights
 from holdfast.data.networks import mnist_cnn as mnist_network
+from holdfast.data.rationales import movie_passages
+from holdfast.data.texts import read_texts
+from holdfast.data.topics import load_bilstm, topic_sentences, topics_bilstm
 from holdfast.data.train import train_cnn
 from holdfast.data.zoo import cut_for, zoo_classifier
 from holdfast.errors import HoldfastError
 from holdfast.experiment.schema import Data, Settings
 from holdfast.model import Classifier
+from holdfast.text import Sentences, TextModel, transformer
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs ``x [N, *shape]`` and what each is called."""
+    """Inputs ``x [N, *shape]`` and what each is called; texts with the model that reads them."""
 
     x: Tensor
     names: tuple[str, ...]
+    read: Sentences | None = None
+    reader: TextModel | None = None
+    marks: Marks | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
 
-def examples_of(settings: Settings, limit: int | None = None) -> Examples:
-    """All examples that the experiment may ask about; of a folder of photographs, as many as it asks for."""
+def examples_of(settings: Settings, limit: int | None = None, device: str = "cpu") -> Examples:
+    """All examples that the experiment may ask about; of a folder of photographs, as many as it asks for.
+
+    Texts come with their model, on the ``device``.
+    """
     data = settings.data
     _check_network(settings)
+    if data.is_text:
+        return _texts(settings, device)
     if data.name == "photographs":
         found = _photographs(settings, limit)
         return Examples(found.x, found.names)
@@ -57,7 +70,7 @@ def wanted_of(settings: Settings, examples: Examples, limit: int | None) -> rang
     """Which of the examples the experiment is about, at most ``limit`` of them."""
     data = settings.data
     stop = data.first + min(data.count, limit or data.count)
-    if data.name == "photographs" and data.first < len(examples):
+    if (data.name == "photographs" or data.is_text) and data.first < len(examples):
         stop = min(stop, len(examples))  # there are as many as there are
     if stop > len(examples):
         raise HoldfastError(
@@ -67,8 +80,10 @@ def wanted_of(settings: Settings, examples: Examples, limit: int | None) -> rang
     return range(data.first, stop)
 
 
-def classes_of(settings: Settings, model: Classifier) -> tuple[str, ...]:
+def classes_of(settings: Settings, examples: Examples, model: Classifier) -> tuple[str, ...]:
     """What the classes are called."""
+    if examples.reader is not None:
+        return examples.reader.classes or tuple(map(str, range(model.classes)))
     if settings.data.name == "photographs":
         return imagenet_names() if model.classes == 1000 else tuple(map(str, range(model.classes)))
     return FASHION if settings.data.name == "fashion-mnist" else tuple("0123456789")
@@ -80,6 +95,40 @@ def _photographs(settings: Settings, limit: int | None) -> Photos:
     if data.root is None:
         return photos(size)
     return image_folder(data.root, size, limit=data.first + min(data.count, limit or data.count), crop=crop)
+
+
+def _texts(settings: Settings, device: str) -> Examples:
+    """The texts, topic by topic in turn, as the model reads them."""
+    data = settings.data
+    reader, marks = _text_model(settings, device), None
+    if data.name == "eraser-movies":
+        texts, marked = movie_passages(_named_root(data), most=data.most)
+        marks = Marks({name: {"people": words} for name, words in zip(texts.names, marked, strict=True)})
+    else:
+        texts = topic_sentences() if data.root is None else read_texts(data.root, most=50 * (data.first + data.count))
+    texts = texts.cut(data.least, data.most).in_turn()
+    if not len(texts):
+        raise HoldfastError(f"no text of {data.name} has {data.least} words.")
+    wanted = texts.first(data.first + data.count)
+    read = reader.read(wanted.texts)
+    return Examples(read.x, wanted.names, read, reader, marks)
+
+
+def _text_model(settings: Settings, device: str) -> TextModel:
+    asked = settings.model
+    if asked.network.startswith("huggingface:"):
+        if asked.weights != "embedded":
+            raise HoldfastError("model.weights is not for huggingface:NAME, which brings its own: leave it out.")
+        return transformer(asked.network.removeprefix("huggingface:"), device=device)
+    if asked.weights == "train":
+        raise HoldfastError('model.weights should be "embedded" or a file: train one with holdfast train text-bilstm.')
+    return topics_bilstm(device) if asked.weights == "embedded" else load_bilstm(asked.weights, device)
+
+
+def _named_root(data: Data) -> str:
+    if data.root is None:
+        raise HoldfastError(f"{data.name} are not embedded: name their folder or archive with --data.")
+    return data.root
 
 
 def _digits(data: Data) -> Digits:
@@ -94,17 +143,35 @@ def _digits(data: Data) -> Digits:
 
 
 def _check_network(settings: Settings) -> None:
-    photographs, asked = settings.data.name == "photographs", settings.model
-    if photographs != (asked.network != "mnist-cnn"):
-        kinds = "efficientnet-lite0, torchvision:NAME or timm:NAME" if photographs else "mnist-cnn"
-        raise HoldfastError(f"model.network should be {kinds} for {settings.data.name}, got {asked.network!r}.")
+    data, asked = settings.data, settings.model.network.partition(":")[0]
+    kinds: tuple[str, ...] = ("mnist-cnn",)
+    if data.name == "photographs":
+        kinds = ("efficientnet-lite0", "torchvision", "timm")
+    elif data.is_text:
+        kinds = ("text-bilstm", "huggingface")
+    if asked not in kinds:
+        told = [f"{kind}:NAME" if kind in ("torchvision", "timm", "huggingface") else kind for kind in kinds]
+        raise HoldfastError(f"model.network should be {' or '.join(told)} for {data.name}, got {asked!r}.")
+    if data.is_text != (settings.features.kind == "words"):
+        raise HoldfastError(f'features.kind should {"" if data.is_text else "not "}be "words" for {data.name}.')
+    if data.is_text and isinstance(settings.sizes[-1], int) and settings.sizes[-1] >= data.least:
+        raise HoldfastError(
+            f"data.least = {data.least} should be over the largest of sizes, {settings.sizes[-1]}: some word must be "
+            "left to move."
+        )
 
 
 def classifier(
-    settings: Settings, folder: Path, device: str, train: bool, progress: Progress | None
+    settings: Settings, examples: Examples, folder: Path, device: str, train: bool, progress: Progress | None
 ) -> tuple[Classifier, dict[str, str]]:
     """The network, and what is known about it."""
     asked = settings.model
+    if examples.reader is not None:
+        least, most = settings.data.least, settings.data.most
+        return examples.reader.classifier, {
+            "network": asked.network,
+            "texts": f"the first {most} words of each, none of fewer than {least}",
+        }
     if settings.data.name == "photographs":
         return _of_photographs(settings, device), {"network": asked.network}
     if asked.weights == "embedded":

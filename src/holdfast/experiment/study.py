@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from holdfast.analyses import Marks
 from holdfast.cases import Cases
 from holdfast.criteria import Criterion, Deletion, Insertion
 from holdfast.curve import SIZES
 from holdfast.data.photographs import is_photograph
 from holdfast.errors import HoldfastError
 from holdfast.experiment import fingerprint
-from holdfast.experiment.jobs import Change, Diagnose, Forget, Inputs, Job, Nudge, Rank, Trace
+from holdfast.experiment.jobs import Change, Diagnose, Forget, Inputs, Job, Nudge, Rank, Substitute, Trace
 from holdfast.explainers import Explainer
-from holdfast.reference import Reference, Score, read_reference
+from holdfast.reference import Given, Reference, Score, Words, read_reference
 from holdfast.robustness import Judge, Robustness
+from holdfast.text import Sentences
 from holdfast.version import RESULTS, __version__
 
 Side = Literal["rest", "relevant"]
@@ -81,6 +83,7 @@ class References:
         for value in self.values:
             read = read_reference(value)
             name = read if isinstance(read, str) else f"{read!r}".removesuffix(".0")
+            name = "words" if isinstance(read, Words) else name
             given = (value, self.score, self.draws, self.seed)
             found += [
                 (name, Measure(f"Insertion, reference {name}", Insertion(*given), "rest")),
@@ -121,6 +124,16 @@ class DiagnosticsCheck:
 
 
 @dataclass(frozen=True)
+class SubstitutionCheck:
+    """Whether real words, of these ``vectors`` and ``names``, in the place of the ``top`` ones turn decisions too."""
+
+    top: int
+    judge: Robustness
+    vectors: Given
+    names: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Gallery:
     """Pictures of the first ``examples``: the top features, and what the smallest change makes of them.
 
@@ -128,7 +141,7 @@ class Gallery:
     """
 
     examples: int
-    top: float = 0.2
+    top: float | int = 0.2
     targets: int = 2
     judge: Robustness = field(default_factory=Judge.quick)
 
@@ -139,7 +152,7 @@ class Study:
 
     ``main`` is the method that the others are compared with. ``examples`` and ``classes`` are what inputs and classes
     are called; ``about`` is what else a reader should know, by name. ``model`` names a model that has no weights to
-    know it by.
+    know it by. ``read`` are the texts behind cases of words, ``marks`` what people marked in the examples.
     """
 
     name: str
@@ -148,7 +161,7 @@ class Study:
     measures: tuple[Measure, ...]
     main: str
     title: str = ""
-    sizes: tuple[float, ...] = SIZES
+    sizes: tuple[float, ...] | tuple[int, ...] = SIZES
     block: int = 10
     examples: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
@@ -156,7 +169,10 @@ class Study:
     sanity: SanityCheck | None = None
     sensitivity: SensitivityCheck | None = None
     diagnostics: DiagnosticsCheck | None = None
+    substitution: SubstitutionCheck | None = None
     gallery: Gallery | None = None
+    read: Sentences | None = None
+    marks: Marks | None = None
     published: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)
     model: str | None = None
@@ -222,6 +238,9 @@ class Study:
                 rankings[method.name, side] = rank.key
                 for measure in self._judges(method):
                     yield Task(Trace(name, rank.key, measure.criterion, self.sizes), role | {"criterion": measure.name})
+                if self.substitution:
+                    asked = self.substitution
+                    yield Task(Substitute(name, rank.key, asked.judge, asked.top, asked.vectors), role)
                 if self.gallery and pictured and side == method.first[0]:
                     moves = method.name == self.main or not is_photograph(self.cases.x.shape[1:])
                     yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, pictured, moves), role)
@@ -273,6 +292,12 @@ class Study:
         yield Task(rank, role)
         yield Task(Change(name, rank.key, self.gallery.judge, self.gallery.top, len(asked)), role)
 
+    def _told_marks(self) -> dict[str, dict[str, list[int]]] | None:
+        if self.marks is None:
+            return None
+        known = self.marks.marks
+        return {name: {who: sorted(marked) for who, marked in known[name].items()} for name in self.examples}
+
     def method(self, name: str) -> Method:
         """The method of that name."""
         return next(method for method in self.methods if method.name == name)
@@ -308,10 +333,13 @@ class Study:
             + [_told(measure, reference) for reference, measure in references],
             "checks": {
                 name: repr(check)
-                for name in ("sanity", "sensitivity", "diagnostics", "gallery")
+                for name in ("sanity", "sensitivity", "diagnostics", "substitution", "gallery")
                 if (check := getattr(self, name)) is not None
             },
             "top": self.gallery.top if self.gallery else None,
+            "texts": _told_texts(self.read),
+            "vocabulary": list(self.substitution.names) if self.substitution else None,
+            "marks": self._told_marks(),
             "about": dict(self.about),
             "units": [{"key": task.job.key, "kind": task.job.kind, **task.role} for task in tasks],
         }
@@ -386,6 +414,16 @@ def _told(measure: Measure, reference: str | None) -> dict[str, Any]:
         "group": "reference" if reference else measure.group,
         "why": measure.why,
     }
+
+
+def _told_texts(read: Sentences | None) -> list[dict[str, Any]] | None:
+    """Every text, and where its words stand."""
+    if read is None:
+        return None
+    return [
+        {"text": text, "words": [[word.start, word.end] for word in words]}
+        for text, words in zip(read.texts, read.words, strict=True)
+    ]
 
 
 def _once(what: str, names: list[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
@@ -15,15 +17,20 @@ from holdfast.ranking import Ranking
 
 @dataclass(frozen=True)
 class Random(Explainer):
-    """A random order, drawn for the place a case has in its batch."""
+    """A random order, drawn for every case from the seed and its own input: what is beside it does not matter."""
 
     seed: int = 0
     source: ClassVar[str] = "none"
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        generator = torch.Generator().manual_seed(self.seed % 2**63)
-        scores = torch.rand(len(cases), cases.features.count, generator=generator)
+        scores = torch.stack([self._drawn(cases[case]) for case in range(len(cases))])
         return Ranking.by_score(cases, scores.to(cases.x), repr(self))
+
+    def _drawn(self, case: Cases) -> Tensor:
+        moving = case.x[(case.features.ids >= 0).expand_as(case.x)]  # not its padding
+        digest = hashlib.sha256(f"{self.seed} ".encode() + moving.double().cpu().numpy().tobytes()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+        return torch.rand(case.features.count, generator=generator)
 
     def rows(self, features: int) -> int:
         return 0

@@ -44,7 +44,7 @@ class Draw:
         """
         generator = torch.Generator().manual_seed(self.seed)
         half = -(-self.samples // 2) if paired else self.samples
-        joins = torch.rand(half, self.open.shape[1], generator=generator) < self.inclusion
+        joins = self.inclusion > torch.rand(self.open.shape[1], half, generator=generator).T  # padding comes last
         joins = torch.cat([joins, ~joins])[: self.samples] if paired else joins
         return self.chosen[:, None] | (joins.to(self.open.device) & self.open[:, None])
 

@@ -13,7 +13,7 @@ from holdfast.cases import Cases, explained
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution, case_by_case
-from holdfast.reference import Given, Reference, noise, read_reference, reference_points
+from holdfast.reference import Given, Reference, Words, noise, random_words, read_reference, reference_points
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class IntegratedGradients(Attribution):
 class ExpectedGradients(Attribution):
     """``(x - x') *`` the gradient at a random point between x' and x, averaged over ``samples`` references x'.
 
-    ``references [N, *shape]`` are drawn from, such as training data; without them uniform noise in the model's box is.
-    Every case meets the same draws.
+    ``references [N, *shape]`` are drawn from, such as training data; without them uniform noise in the model's box is,
+    and of embedded text ``Words`` at every place. Every case meets the same draws.
     """
 
     references: Tensor | Given | None = None
@@ -119,6 +119,10 @@ class ExpectedGradients(Attribution):
         share = torch.rand(self.samples, *[1] * len(shape), generator=generator).to(cases.x)
         if self.references is None:
             return noise(cases, self.samples, self.seed + 1), share
+        if isinstance(self.references, Words):
+            draws = range(self.samples)
+            drawn = [random_words(self.references, cases.x[:1], self.seed + 1 + draw) for draw in draws]
+            return torch.cat(drawn), share
         given = Given.inputs(self.references).fitting(cases.x)
         which = torch.randint(len(given), (self.samples,), generator=generator)
         return given[which.to(given.device)], share

@@ -55,7 +55,7 @@ def curves(results: Results) -> dict[str, str]:
 
 def _curves(ax: Any, by: Mapping[str, Curve]) -> None:
     for place, (name, curve) in enumerate(by.items()):
-        values, percent = _known(curve), 100 * curve.sizes.double()
+        values, percent = _known(curve), curve.along().double()
         mean = values.nanmean(0)
         spread = (values - mean).square().nanmean(0).sqrt() / max(1, len(values) - 1) ** 0.5
         style = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _DASHES[place // len(_COLOURS) % len(_DASHES)]}
@@ -66,7 +66,8 @@ def _curves(ax: Any, by: Mapping[str, Curve]) -> None:
         some = curve.censored.any(0)
         if bool(some.any()):  # where the largest move possible stands in
             ax.plot(percent[some], mean[some], "o", markersize=7, fillstyle="none", color=style["color"])
-    ax.set_xlabel("features called relevant, %")
+    shares = next(iter(by.values())).sizes.is_floating_point()
+    ax.set_xlabel("features called relevant, %" if shares else "features called relevant")
     ax.legend(fontsize=7, frameon=False, ncols=2)
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from holdfast.data.photographs import is_photograph
-from holdfast.errors import HoldfastError
-from holdfast.experiment.export import written
+from holdfast.experiment.export import write
 from holdfast.experiment.results import Picture, Results
 from holdfast.report import figures
 from holdfast.report.table import Estimate, Table, number, text
 from holdfast.report.tables import every_table
+from holdfast.report.templates import template_file, templates
+from holdfast.report.texts import text_gallery, why_not
 
 _FEW = 10  # examples below which a draw says little
 _SECTIONS = (
@@ -29,6 +27,8 @@ _SECTIONS = (
     ("curves", "Curves", ("censored",)),
     ("references", "Does the reference value decide?", ("ranks", "references-insertion", "references-deletion")),
     ("sanity", "Sanity and sensitivity", ("sanity", "sensitivity")),
+    ("people", "Does it name what people name?", ("people",)),
+    ("words", "Do real words do it too?", ("substitution",)),
     ("cost", "What it costs", ("runtime",)),
     ("trust", "How far radii can be trusted", ("diagnostics",)),
 )
@@ -50,22 +50,9 @@ def as_markdown(results: Results, tables: list[Table]) -> str:
     return "\n\n".join([*parts, *(table.markdown() for table in tables)]) + "\n"
 
 
-def write(out: Path, content: str) -> None:
-    """A text file, whole or not at all; its folder is made if need be."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
-    with written(out) as part:
-        part.write_text(content, encoding="utf-8")
-
-
 def _page(results: Results, tables: list[Table]) -> str:
-    folder = files("holdfast.report") / "files"
-    read = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
+    read = {name: template_file(name) for name in ("page.css", "page.js")}
+    environment = templates()
     environment.filters |= {"cell": text, "sort": _sort_value, "figure": number}
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
@@ -82,7 +69,7 @@ def _page(results: Results, tables: list[Table]) -> str:
         for key, title, names in _SECTIONS
     ]
     gallery = _gallery(results)
-    return environment.from_string(read["page.html"]).render(
+    return environment.get_template("page.html").render(
         css=read["page.css"],
         js=read["page.js"],
         study=results.study,
@@ -92,6 +79,8 @@ def _page(results: Results, tables: list[Table]) -> str:
         sections=[section for section in sections if section["tables"] or section["figures"]],
         gallery=gallery,
         targeted=_targeted(results),
+        texts=text_gallery(results),
+        why_not=why_not(results),
         photographs=any(shown["photograph"] for shown in gallery),
         spent=sorted(results.spent().items(), key=lambda item: -item[1][1]),
         notes=results.notes,

@@ -10,6 +10,7 @@ import torch
 from holdfast.analyses import bootstrap
 from holdfast.analyses.significance import Significance
 from holdfast.experiment.results import Results
+from holdfast.ranking import size_text
 from holdfast.report import published
 from holdfast.report.table import Cell, Estimate, Table
 
@@ -31,6 +32,8 @@ def every_table(results: Results) -> list[Table]:
         _censored(results),
         _sanity(results),
         _sensitivity(results),
+        _agreement(results),
+        _substitution(results),
         _runtime(results),
         _diagnostics(results),
     ]
@@ -73,13 +76,18 @@ def _areas(results: Results, key: str, title: str, kinds: Sequence[str], tested:
     span = results.study["sizes"]
     capped = [_capped(results, measure) for measure in measures]
     note = (
-        f"Areas under the curves from {span[0]:.0%} to {span[-1]:.0%} of the features, x in percent; means over "
+        f"Areas under the curves from {_span(span)}; means over "
         f"{len(results.examples)} examples with 95 % bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are "
         f"those of a paired t-test at 95 %. {' '.join(one for one in capped if one)}"
     ).strip()
     if known:
         note += " The paper's are of another network, other inputs and a looser judge: compare orders, not sizes."
     return Table(key, title, tuple(columns), tuple(rows), note)
+
+
+def _span(sizes: list[float | int]) -> str:
+    ends = " to ".join(size_text(size) for size in (sizes[0], sizes[-1]))
+    return f"{ends} of the features, x in percent" if isinstance(sizes[0], float) else f"{ends} features"
 
 
 def _capped(results: Results, measure: dict[str, Any]) -> str:
@@ -263,10 +271,10 @@ def _censored(results: Results) -> Table | None:
                 rows.append((f"{method}, {measure['name']}", *counts, int(sum(counts))))
     if not rows:
         return None
-    columns = ("curve", *(f"{size:.0%}" for size in sizes), "in all")
+    columns = ("curve", *(size_text(size) for size in sizes), "in all")
     note = (
         f"Points, of {len(results.examples)} a size, at which no change of the decision was found. They count as the "
-        "largest move that the box allows, in areas and curves."
+        "largest move that the box allows, in areas and curves; without a box a curve with such a point has no area."
     )
     return Table("censored", "Censored points", columns, tuple(rows), note)
 
@@ -311,6 +319,46 @@ def _sensitivity(results: Results) -> Table | None:
     return Table("sensitivity", "Sensitivity", columns, tuple(rows), note)
 
 
+def _agreement(results: Results) -> Table | None:
+    found = results.agreement
+    if found is None:
+        return None
+    rows: list[tuple[Cell, ...]] = []
+    for m, method in enumerate(found.methods):
+        values = [found.precision[m, k] for k in range(found.precision.shape[1])] + [found.average_precision[m]]
+        ours = [Estimate(float(value.mean()), *bootstrap(value)) for value in values]
+        theirs = published.people(method)
+        rows.append((method, *ours, *((theirs[4], theirs[5]) if theirs else (None, None))))
+    columns = ("method", *(f"p@{k + 1}" for k in range(found.precision.shape[1])), "mAP", "paper's p@5", "paper's mAP")
+    note = (
+        "The share of the top 1, 2, … words that people marked, and mean average precision, on "
+        f"{found.precision.shape[2]} examples with 95 % bootstrap intervals. The paper's are of other texts, marked by "
+        "its own users."
+    )
+    return Table("people", "Agreement with people", columns, tuple(rows), note)
+
+
+def _substitution(results: Results) -> Table | None:
+    found = results.substitutions()
+    if not found:
+        return None
+    rows: list[tuple[Cell, ...]] = []
+    for method, held in found.items():
+        turned = torch.isfinite(held["radius"])
+        known = held["radius"][turned].double()
+        shares = [one.double() for one in (turned, held["changed"], held["rounded"])]
+        told = [Estimate(float(share.mean()), *bootstrap(share)) for share in shares]
+        rows.append((method, *told, float(known.mean()) if len(known) else None))
+    columns = ("method", "a change of vectors turns it", "so do real words", "so does rounding", "mean radius")
+    note = (
+        "The top words alone are changed, by the smallest change of their vectors that turns the prediction. Real "
+        "words: the first other word that each vector meets on its way, however far. Rounding: each changed vector "
+        f"becomes the word nearest to it, its own more often than not. Shares of "
+        f"{len(next(iter(found.values()))['radius'])} examples."
+    )
+    return Table("substitution", "Do real words do it too?", columns, tuple(rows), note)
+
+
 def _runtime(results: Results) -> Table | None:
     found = results.runtime
     if found is None:
@@ -336,7 +384,7 @@ def _diagnostics(results: Results) -> Table | None:
         return None
     table = found.table()
     kept = [key for key in table[0] if key not in ("cases", "of ratios")]
-    rows = tuple((f"{row['share held']:.0%}", *(row[key] for key in kept[1:])) for row in table)
+    rows = tuple((size_text(row["held"]), *(row[key] for key in kept[1:])) for row in table)
     note = (
         f"The top features of {results.main} held, {len(found.judged)} examples: how many times larger one search's "
         "radius is than the judge's, how far seeds differ, and how often more freedom was found harder."

@@ -1,0 +1,128 @@
+"""Any sequence classifier of Hugging Face's transformers, asked through its word vectors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.errors import HoldfastError
+from holdfast.features import FIXED
+from holdfast.text.model import Reader, Reading, TextModel
+from holdfast.text.words import Word
+
+_PROBES = ("good", "this is a somewhat longer text than that")
+_AGREE = 1e-2  # of the largest logit: rounding, of half precision too, no more
+
+
+def huggingface(
+    model: Any, tokenizer: Any, classes: Sequence[str] | None = None, *, device: torch.device | str = "cpu"
+) -> TextModel:
+    """A ``AutoModelForSequenceClassification`` and its tokenizer as a ``TextModel``.
+
+    Perturbations move the vectors that the model looks its tokens up in. Special tokens and padding never move; the
+    pieces of one word move together. ``classes`` are the model's own ``id2label`` if not given.
+
+    >>> model = hf.text.huggingface(AutoModelForSequenceClassification.from_pretrained(name),
+    ...                             AutoTokenizer.from_pretrained(name))
+    """
+    if "inputs_embeds" not in inspect.signature(model.forward).parameters:
+        raise HoldfastError(f"{type(model).__name__} takes no inputs_embeds: its words cannot be moved.")
+    if not getattr(tokenizer, "is_fast", False):
+        raise HoldfastError(f"{type(tokenizer).__name__} does not tell which pieces are a word: use a fast tokenizer.")
+    model = model.eval().requires_grad_(False).to(device)
+    reader = PieceReader(model, tokenizer)
+    if classes is None:
+        told = getattr(model.config, "id2label", None) or {}
+        classes = [str(told[number]) for number in sorted(told)]
+    text_model = TextModel(reader, ThroughVectors(model), classes, device=device)
+    _check_agreement(text_model, model, tokenizer)
+    return text_model
+
+
+def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
+    """A sequence classifier by its name on the hub, or from a folder; weights only as safetensors."""
+    try:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer  # an optional extra
+    except ImportError as error:
+        raise HoldfastError('transformers are not installed: pip install "holdfast[text]".') from error
+    try:
+        model = AutoModelForSequenceClassification.from_pretrained(name, use_safetensors=True)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise HoldfastError(f"cannot load {name}: {str(error).strip().splitlines()[0]}") from error
+    return huggingface(model, tokenizer, device=device)
+
+
+class PieceReader(Reader):
+    """Words as a fast tokenizer cuts them, each one or more pieces."""
+
+    def __init__(self, model: Any, tokenizer: Any):
+        self.tokenizer = tokenizer
+        self.vectors = model.get_input_embeddings().weight.detach().float().cpu()
+        self.longest = min(
+            int(tokenizer.model_max_length), int(getattr(model.config, "max_position_embeddings", None) or 512)
+        )
+        if getattr(model.config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer"):
+            self.longest = min(self.longest, model.config.max_position_embeddings - 2)  # they count from 2
+        self.names = _names(tokenizer, len(self.vectors))
+
+    def __call__(self, text: str) -> Reading:
+        whole = self.tokenizer(text, truncation=False, verbose=False).encodings[0]
+        cut = self.tokenizer(text, truncation=True, max_length=self.longest).encodings[0]
+        numbers = list(dict.fromkeys(word for word in cut.word_ids if word is not None))
+        place = {word: at for at, word in enumerate(numbers)}
+        spans = [cut.word_to_chars(word) for word in numbers]
+        words = tuple(Word(text[start:end], start, end) for start, end in spans)
+        owner = tuple(FIXED if word is None else place[word] for word in cut.word_ids)
+        every = {word for word in whole.word_ids if word is not None}
+        unknown = self.tokenizer.unk_token_id
+        known = any(row != unknown for row, one in zip(cut.ids, owner, strict=True) if one != FIXED)
+        return Reading(words, tuple(cut.ids), owner, len(every) - len(numbers), known)
+
+
+class ThroughVectors(nn.Module):
+    """A transformer as a network over ``[R, L, E + 1]``: vectors, and whether a token stands there."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+        self.train(model.training)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        there = (rows[..., -1] > 0.5).long()
+        logits: Tensor = self.model(inputs_embeds=rows[..., :-1], attention_mask=there).logits
+        return logits
+
+
+def _names(tokenizer: Any, count: int) -> tuple[str | None, ...]:
+    """What the tokens that are whole words are called."""
+    tokens = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))
+    special = set(tokenizer.all_special_ids)
+    mark = next((mark for mark in ("Ġ", "▁") if any(str(token).startswith(mark) for token in tokens)), "")
+    names = [
+        token.removeprefix(mark)
+        if row not in special and token is not None and token.startswith(mark) and token.removeprefix(mark).isalpha()
+        else None
+        for row, token in enumerate(tokens)
+    ]
+    return (*names, *[None] * (count - len(names)))
+
+
+def _check_agreement(text_model: TextModel, model: Any, tokenizer: Any) -> None:
+    """Refuse a model that answers otherwise through its vectors, padding beside it, than to its own tokens."""
+    read = text_model.read(_PROBES)
+    ours = text_model.classifier(read.x.to(text_model.classifier.device))
+    for number, text in enumerate(_PROBES):
+        tokens = tokenizer(text, return_tensors="pt").to(text_model.classifier.device)
+        with torch.no_grad():
+            own = model(**tokens).logits[0].to(ours)
+        off = float((ours[number] - own).abs().max())
+        if off > _AGREE * float(own.abs().max()) + 1e-5:
+            raise HoldfastError(
+                f"{type(model).__name__} answers through inputs_embeds otherwise than to its own tokens (logits differ "
+                f"by {off:.2g}): it does not take padding or vectors as they are meant."
+            )

@@ -1,0 +1,73 @@
+"""From a change of word vectors to a change of words: does the prediction turn for real words too?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.errors import HoldfastError
+from holdfast.robustness import Radii
+from holdfast.robustness.rows import margin
+
+
+@dataclass(frozen=True, eq=False)
+class Substitution:
+    """The words that perturbations point to, and whether they change the decision.
+
+    ``rows [B, K, L]`` are those of the vectors that take the place of a token, -1 where it stays. ``times [B, K, L]``
+    is how many times as far as the perturbation the new word's side begins: at most 1 where the perturbed vector is
+    nearest to the new word already, ``inf`` where a token stays. ``changed [B, K]``: the decision with all new words;
+    ``rounded [B, K]``: with only those whose ``times`` is at most 1, each perturbed vector rounded to its nearest word.
+    """
+
+    rows: Tensor
+    times: Tensor
+    changed: Tensor
+    rounded: Tensor
+
+
+def substitute(cases: Cases, radii: Radii, vectors: Tensor) -> Substitution:
+    """The first word other than its own that each perturbed token meets on its way, of ``vectors [V, E]``.
+
+    A token at x that moves along d leaves the points nearest to x for those nearest to the vector v after
+    ``|v - x|^2 / (2 <d, v - x>)`` times d: the word with the least such number is the first one met. ``cases`` are of
+    embedded text ``[B, L, E + 1]``; censored perturbations change nothing.
+    """
+    b, length, width = cases.x.shape
+    if vectors.ndim != 2 or vectors.shape[1] != width - 1:
+        raise HoldfastError(f"vectors must be [V, {width - 1}], got {tuple(vectors.shape)}.")
+    vectors = vectors.to(cases.x)
+    k = radii.radius.shape[1]
+    move = (radii.witness - cases.x[:, None])[..., :-1]
+    moved = (move != 0).any(3)
+    at = cases.x[:, None, :, :-1].expand(b, k, length, width - 1)[moved]
+    rows = torch.full((b, k, length), -1, device=cases.x.device)
+    times = cases.x.new_full((b, k, length), math.inf)
+    found = [_first_met(a, d, vectors) for a, d in zip(at.split(1024), move[moved].split(1024), strict=True)]
+    if found:
+        rows[moved], times[moved] = (torch.cat(part) for part in zip(*found, strict=True))
+    rows = torch.where(torch.isinf(times), -1, rows)
+    return Substitution(rows, times, _turned(cases, rows, vectors), _turned(cases, rows.where(times <= 1, -1), vectors))
+
+
+def _first_met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    ahead = move @ vectors.T - (move * at).sum(1, keepdim=True)
+    apart = torch.cdist(at, vectors, compute_mode="donot_use_mm_for_euclid_dist").square()
+    own = apart <= 1e-10 * at.square().sum(1, keepdim=True).clamp_min(1)
+    times, row = torch.where((ahead > 0) & ~own, apart / (2 * ahead), math.inf).min(1)
+    return row, times
+
+
+def _turned(cases: Cases, rows: Tensor, vectors: Tensor) -> Tensor:
+    """Whether the decision changes with these words in place, ``[B, K]``."""
+    b, k = rows.shape[:2]
+    x = cases.x[:, None].repeat(1, k, 1, 1)
+    there = rows >= 0
+    x[..., :-1][there] = vectors[rows[there]]
+    logits = cases.model(x.flatten(0, 1), as_it_is=True)
+    label, target = (one.repeat_interleave(k) for one in (cases.label, cases.target))
+    return (margin(logits, label, target) < 0).view(b, k)

@@ -1,0 +1,179 @@
+"""Texts from where users have them: small local copies of the same layout."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+import holdfast as hf
+from holdfast.data.rationales import movie_passages, movie_reviews
+from holdfast.data.texts import YAHOO, labelled, newsgroups, read_texts, stripped, yahoo_answers
+from holdfast.data.topics import load_bilstm, topic_sentences, topics_bilstm
+from holdfast.data.train_text import train_bilstm, vocabulary_for
+from holdfast.text import split
+
+POST = """From: someone@example.org
+Subject: pucks
+Lines: 9
+
+In article <1@x> other@example.org writes:
+> quoted words
+The goalie stopped the puck.
+Another line of words.
+
+--
+Signature of someone
+"""
+
+
+def _news(folder: Path) -> Path:
+    for part in ("train", "test"):
+        for group, word in (("rec.sport.hockey", "puck"), ("sci.space", "orbit")):
+            place = folder / f"20news-bydate-{part}" / group
+            place.mkdir(parents=True)
+            for number in range(6):
+                body = f"the {word} and a {word} went {number} times over the {word} in the game of the {word}"
+                (place / str(100 + number)).write_text(f"From: a\n\n{body}\n", encoding="latin-1")
+    return folder
+
+
+GROUPS = ("rec.sport.hockey", "sci.space")
+
+
+def test_posts_lose_header_quotes_and_signature() -> None:
+    assert stripped(POST) == "The goalie stopped the puck.\nAnother line of words."
+
+
+def test_newsgroups_are_read_from_folders_and_archives(tmp_path: Path) -> None:
+    folder = _news(tmp_path / "news")
+    with zipfile.ZipFile(tmp_path / "news.zip", "w") as archive:
+        for path in folder.rglob("*"):
+            archive.write(path, path.relative_to(folder))
+    with tarfile.open(tmp_path / "news.tar.gz", "w:gz") as archive:
+        archive.add(folder, ".")
+    for root in (folder, tmp_path / "news.zip", tmp_path / "news.tar.gz"):
+        found = newsgroups(root, groups=GROUPS)
+        assert len(found) == 12
+        assert found.classes == ("hockey", "space")
+        assert found.names[0] == "rec.sport.hockey/100"
+        assert found.y.tolist() == [0] * 6 + [1] * 6
+    with pytest.raises(hf.HoldfastError, match=r"has no posts of comp\.graphics"):
+        newsgroups(folder)
+    with pytest.raises(hf.HoldfastError, match="cannot read newsgroups"):
+        newsgroups(tmp_path / "nothing.tar.gz", groups=GROUPS)
+    with pytest.raises(hf.HoldfastError, match="split must be"):
+        newsgroups(folder, split="val")  # type: ignore[arg-type]
+
+
+def test_texts_are_cut_and_taken_in_turn(tmp_path: Path) -> None:
+    found = newsgroups(_news(tmp_path), groups=GROUPS).cut(least=5, most=7).in_turn()
+    assert {len(split(text)) for text in found.texts} == {7}
+    assert found.y.tolist() == [0, 1] * 6
+    assert len(found.first(3)) == 3
+    assert len(found.cut(least=8, most=9)) == 0
+
+
+def test_yahoo_answers_are_read_by_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    rows = [
+        {"id": 0, "topic": 5, "question_title": "Who won?", "question_content": "The cup.", "best_answer": "They did."},
+        {"id": 1, "topic": 2, "question_title": "Is it flu?", "question_content": "", "best_answer": "Ask a doctor."},
+        {"id": 2, "topic": 2, "question_title": "", "question_content": "", "best_answer": "?"},
+    ]
+    path = tmp_path / "yahoo.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = yahoo_answers(path)
+    assert found.texts == ("Who won? The cup.", "Is it flu?")
+    assert [found.classes[y] for y in found.y.tolist()] == ["Sports", "Health"]
+    assert found.classes == YAHOO
+    assert len(yahoo_answers(path, most=1)) == 1
+    (tmp_path / "bad.jsonl").write_text(json.dumps(rows[0] | {"topic": 10}), encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match=r"row 0 .* topic 10"):
+        yahoo_answers(tmp_path / "bad.jsonl")
+    (tmp_path / "other.jsonl").write_text('{"a": 1}', encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match="has no column"):
+        yahoo_answers(tmp_path / "other.jsonl")
+    with pytest.raises(hf.HoldfastError, match=r"should be a \.parquet"):
+        yahoo_answers(tmp_path / "none.jsonl")
+
+
+def test_any_table_of_text_and_label_will_do(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_text('text,label\n"good, really",1\nbad,0\n,1\n', encoding="utf-8")
+    found = labelled(path, ("negative", "positive"))
+    assert found.texts == ("good, really", "bad")
+    assert found.y.tolist() == [1, 0]
+    assert read_texts(str(path)).texts == found.texts
+    with pytest.raises(hf.HoldfastError, match="label '1', which is none of only"):
+        labelled(path, ("only",))
+    path.write_text("words\n", encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match="columns text and label"):
+        labelled(path)
+    with pytest.raises(hf.HoldfastError, match="there is no"):
+        read_texts(str(tmp_path / "nothing"))
+
+
+def _movies(folder: Path) -> Path:
+    (folder / "docs").mkdir(parents=True)
+    lines = ["the plot is thin .", "a plodding , tedious film it is n't fun .", "so it goes on ."]
+    (folder / "docs" / "negR_1.txt").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "docs" / "posR_1.txt").write_text("great fun .\nsee it .", encoding="utf-8")
+    span = {"docid": "negR_1.txt", "start_token": 6, "end_token": 9, "text": "plodding , tedious"}
+    bad = {"annotation_id": "negR_1.txt", "classification": "NEG", "evidences": [[span]]}
+    good = {
+        "annotation_id": "posR_1.txt",
+        "classification": "POS",
+        "evidences": [[span | {"start_token": 0, "end_token": 6}]],
+    }
+    (folder / "val.jsonl").write_text(json.dumps(bad) + "\n", encoding="utf-8")
+    (folder / "train.jsonl").write_text(json.dumps(bad) + "\n" + json.dumps(good) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_rationales_become_words_of_passages(tmp_path: Path) -> None:
+    folder = _movies(tmp_path / "movies")
+    with zipfile.ZipFile(tmp_path / "movies.zip", "w") as archive:
+        for path in folder.rglob("*"):
+            archive.write(path, Path("movies") / path.relative_to(folder))
+    for root in (folder, tmp_path / "movies.zip"):
+        texts, marks = movie_passages(root, most=13)
+        assert texts.texts == ("a plodding , tedious film it is n't fun . so it goes on .",)
+        assert [split(texts.texts[0])[word].text for word in sorted(marks[0])] == ["plodding", "tedious"]
+        assert movie_reviews(root, "train").names == ("posR_1.txt",), "what is in val is not learnt from"
+    assert movie_passages(folder, most=5)[0].texts == (), "no line with a mark fits"
+    with pytest.raises(hf.HoldfastError, match="movies"):
+        movie_reviews(tmp_path)
+
+
+def test_the_embedded_network_knows_the_embedded_sentences() -> None:
+    model, sentences = topics_bilstm(), topic_sentences()
+    assert len(sentences) == 100
+    assert model.classes == sentences.classes
+    right = model.ask(sentences.texts).label == sentences.y
+    assert float(right.float().mean()) >= 0.97
+
+
+def test_a_network_is_trained_kept_and_read_again(tmp_path: Path) -> None:
+    folder = _news(tmp_path / "news")
+    training, test = (newsgroups(folder, split=part, groups=GROUPS) for part in ("train", "test"))
+    vectors = tmp_path / "vectors.txt"
+    words = ["the", "puck", "orbit", "and", "a", "went", "over", "in", "game", "of"]
+    drawn = torch.randn(len(words), 4, generator=torch.Generator().manual_seed(0))
+    rows = zip(words, drawn.tolist(), strict=True)
+    vectors.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows), encoding="utf-8")
+    vocabulary = vocabulary_for(training, vectors)
+    assert set(vocabulary.words) == set(words)
+    path = tmp_path / "text.safetensors"
+    accuracy = train_bilstm(training, test, vocabulary, path, epochs=30)
+    assert accuracy == 1.0
+    model = load_bilstm(path)
+    assert model.classes == ("hockey", "space")
+    assert [model.called(int(label)) for label in model.ask(["the puck", "the orbit"]).label] == ["hockey", "space"]
+    (tmp_path / "no.safetensors").write_bytes(b"nothing")
+    with pytest.raises(hf.HoldfastError, match="no network that holdfast trained on texts"):
+        load_bilstm(tmp_path / "no.safetensors")

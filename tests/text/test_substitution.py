@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+import holdfast as hf
+from holdfast.text import substitute
+from text.test_text_model import TEXTS, linear
+
+
+def _first_met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[int, float]:
+    """By walking: the first step of a fine walk whose nearest vector is another one."""
+    own = int((vectors - at).norm(dim=1).argmin())
+    for step in range(1, 40_000):
+        near = int((vectors - (at + step / 1000 * move)).norm(dim=1).argmin())
+        if near != own:
+            return near, step / 1000
+    return -1, math.inf
+
+
+def test_the_word_is_the_first_one_met_on_the_way() -> None:
+    model = linear()
+    cases = model.ask(TEXTS)
+    radii = hf.MinNorm()(cases, hf.Grad()(cases).top([2]))
+    new = substitute(cases, radii, model.known_vectors)
+    met = 0
+    for case in range(3):  # the last has a word without a vector of its own
+        for place in range(cases.x.shape[1]):
+            move = (radii.witness[case, 0] - cases.x[case])[place, :-1]
+            if not bool((move != 0).any()):
+                assert int(new.rows[case, 0, place]) == -1
+                continue
+            row, times = _first_met(cases.x[case, place, :-1], move, model.known_vectors)
+            assert int(new.rows[case, 0, place]) == row
+            if row >= 0:
+                assert float(new.times[case, 0, place]) == pytest.approx(times, abs=2e-3)
+                met += 1
+    assert met > 3
+
+
+def test_decisions_are_those_of_the_text_with_the_new_words() -> None:
+    model = linear()
+    cases = model.ask(TEXTS[:3])
+    radii = hf.MinNorm()(cases, torch.ones(3, 1, cases.features.count, dtype=torch.bool))
+    new = substitute(cases, radii, model.known_vectors)
+    for case, text in enumerate(TEXTS[:3]):
+        for rows, told in ((new.rows, new.changed), (new.rows.where(new.times <= 1, -1), new.rounded)):
+            words = [
+                model.known_names[row] if row >= 0 else word
+                for word, row in zip(text.split(), rows[case, 0].tolist(), strict=False)
+            ]
+            turned = int(model.ask(" ".join(words)).label) != int(cases.label[case])
+            assert turned == bool(told[case, 0])
+
+
+def test_a_censored_change_changes_nothing_and_shapes_are_checked() -> None:
+    model = linear()
+    cases = model.ask(TEXTS)
+    radii = hf.MinNorm()(cases, torch.zeros(4, 1, cases.features.count, dtype=torch.bool))
+    new = substitute(cases, radii, model.known_vectors)
+    assert bool((new.rows == -1).all())
+    assert not bool(new.changed.any())
+    with pytest.raises(hf.HoldfastError, match=r"vectors must be \[V, 6\]"):
+        substitute(cases, radii, torch.zeros(3, 5))
