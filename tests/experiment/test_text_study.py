@@ -1,0 +1,164 @@
+"""Experiments on texts from end to end: the embedded network, and marks of people in ERASER's layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import holdfast as hf
+from holdfast.experiment import Store, run
+from holdfast.experiment.results import Results
+from holdfast.experiment.settings import load, named, study
+from holdfast.report.page import as_markdown, write_page
+
+HEAD = """
+title = "A few texts"
+main = "Greedy-AS"
+published = "yahoo"
+block = 2
+sizes = [1, 2]
+"""
+REST = """
+[model]
+network = "text-bilstm"
+
+[features]
+kind = "words"
+
+[explainers.Grad]
+use = "grad"
+
+[explainers.EG]
+use = "expected-gradients"
+references = "words"
+samples = 3
+
+[explainers.Greedy-AS]
+use = "greedy-as-quick"
+budget = 2
+step = 1
+samples = 2
+
+[criteria."Robustness-S̄r"]
+use = "rest"
+robustness = { use = "minnorm", steps = 8 }
+
+[criteria."Robustness-Sr"]
+use = "relevant"
+robustness = { use = "minnorm", steps = 8 }
+
+[criteria.Insertion]
+use = "insertion"
+reference = "words"
+draws = 2
+
+[criteria."Deletion, zero"]
+use = "deletion"
+reference = 0.0
+"""
+CHECKS = """
+[analyses.references]
+values = ["words", 0]
+draws = 2
+
+[analyses.substitution]
+top = 2
+judge = { use = "minnorm", steps = 8 }
+
+[analyses.sanity]
+examples = 1
+
+[analyses.diagnostics]
+examples = 1
+judge = { use = "minnorm", steps = 8 }
+seeds = 2
+
+[gallery]
+examples = 1
+top = 2
+targets = 1
+judge = { use = "minnorm", steps = 8 }
+"""
+
+
+def _file(folder: Path, data: str, rest: str) -> str:
+    path = folder / "experiment.toml"
+    path.write_text(f"{HEAD}[data]\n{data}\n{rest}", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.slow
+def test_an_experiment_on_texts_ends_in_a_page_with_highlighted_words(tmp_path: Path) -> None:
+    made = study(load(_file(tmp_path, 'name = "texts"\ncount = 3', REST + CHECKS)), "few", tmp_path)
+    assert made.classes[:2] == ("graphics", "for sale")
+    with Store.open(tmp_path / "results.db") as store:
+        run(made, store)
+    results = Results(tmp_path / "results.db")
+    assert results.missing == 0
+    tables = {table.key: table for table in write_page(results, tmp_path / "report.html")}
+    assert {"table-1", "table-2", "substitution", "sanity", "diagnostics", "ranks"} <= set(tables)
+    assert tables["table-1"].note.startswith("Areas under the curves from 1 to 2 features")
+    assert 1.97 in tables["table-1"].rows[0], "the paper's figure for Grad"
+    held = results.substitutions()["Greedy-AS"]
+    assert held["changed"].shape == (3,)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<mark" in page
+    assert "→" in page
+    assert "Why not" in page
+    assert "Do real words do it too?" in as_markdown(results, list(tables.values()))
+
+
+@pytest.mark.slow
+def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
+    folder = tmp_path / "movies"
+    (folder / "docs").mkdir(parents=True)
+    entries = []
+    for number, (word, kind) in enumerate((("doctor", "NEG"), ("rocket", "POS"), ("goalie", "NEG"))):
+        name = f"{number}.txt"
+        (folder / "docs" / name).write_text(f"the old {word} was there all day long , they said .", encoding="utf-8")
+        span = {"docid": name, "start_token": 2, "end_token": 3, "text": word}
+        entries.append({"annotation_id": name, "classification": kind, "evidences": [[span]]})
+    (folder / "val.jsonl").write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
+    data = f'name = "eraser-movies"\nroot = "{folder}"\nleast = 5'
+    made = study(load(_file(tmp_path, data, REST)), "people", tmp_path)
+    with Store.open(tmp_path / "results.db") as store:
+        run(made, store)
+    results = Results(tmp_path / "results.db")
+    found = results.agreement
+    assert found is not None
+    assert found.methods == ("Grad", "EG", "Greedy-AS")
+    assert found.precision.shape == (3, 5, 3)
+    tables = {table.key: table for table in write_page(results, tmp_path / "report.html")}
+    assert tables["people"].columns[1:7] == ("p@1", "p@2", "p@3", "p@4", "p@5", "mAP")
+
+
+@pytest.mark.parametrize(
+    ("data", "rest", "words"),
+    [
+        ('name = "texts"\nleast = 2', REST, "should be over the largest of sizes, 2"),
+        ('name = "texts"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
+        ('name = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
+        ('name = "texts"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
+        ('name = "texts"\nroot = "nowhere"', REST, "there is no nowhere"),
+        ('name = "eraser-movies"', REST, "name their folder or archive"),
+        (
+            'name = "texts"',
+            REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "train"'),
+            "holdfast train text-bilstm",
+        ),
+        ('name = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
+        ('name = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
+        ('name = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words"),
+    ],
+)
+def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:
+    with pytest.raises(hf.HoldfastError, match=words):
+        study(load(_file(tmp_path, data, rest)), "bad", tmp_path)
+
+
+def test_named_text_experiments_load() -> None:
+    assert {"paper-text", "paper-text-quick", "people-movies"} <= set(named())
+    for name in ("paper-text", "paper-text-quick", "people-movies"):
+        load(name)

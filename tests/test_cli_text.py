@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import holdfast as hf
+from holdfast.data import topics_bilstm
+from test_cli import Call, call, run
+
+__all__ = ["call"]
+TEXT = "The goalie stopped forty shots <b>and</b> the Rangers won."
+
+
+@pytest.mark.slow
+def test_a_text_is_highlighted_in_the_terminal_and_on_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    methods = "greedy-as-quick,grad,expected-gradients"
+    done = run("explain", "--text", TEXT, "--method", methods, "--target", "space", "--top", 3, "--out", page)
+    told = " ".join(done.stdout.split())
+    assert "prediction: hockey" in told
+    assert told.count("why hockey and not space?") == 3
+    assert "turns into space" in told
+    html = page.read_text(encoding="utf-8")
+    assert html.count("<mark") == 9
+    assert "&lt;b&gt;" in html, "what a text says is not a page's code"
+
+
+def test_a_text_as_json_is_the_librarys_answer(call: Call, tmp_path: Path) -> None:
+    out = ("--method", "grad", "--top", 3, "--out", tmp_path / "why.html", "--json")
+    answer = json.loads(call("explain", "--text", TEXT, *out)[0])["answers"][0]
+    model = topics_bilstm()
+    read = model.read(TEXT)
+    cases = model.ask(read)
+    ranking = hf.Grad()(cases)
+    assert answer["order"] == ranking.order[0, :3].tolist()
+    assert {word["word"] for word in answer["words"]} == {read.words[0][n].text for n in answer["order"]}
+    relevant = ranking.top([3])
+    radii = hf.Judge.quick()(cases, torch.cat([relevant, ~relevant], 1)).radius
+    assert list(answer["radii"].values()) == pytest.approx(radii[0].tolist(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--text", ""], "text 0 is empty"),
+        (["--text", "?!"], "no word in it"),
+        (["--text", "xqzzy qwrtp"], "knows none of the 2 words"),
+        (["--text", TEXT, "--digit", 1], "--text is a text by itself"),
+        (["--text", TEXT, "--features", "pixels"], "--text is a text by itself"),
+        (["--text", TEXT, "--target", "cricket"], "there is no class 'cricket': use one of graphics"),
+        (["--text", TEXT, "--target", "10"], "class from 0 to 9"),
+        (["--text", TEXT, "--target", "hockey"], "is its own label"),
+        (["--text", TEXT, "--model", "imagenet"], "--model must be topics"),
+        (["--text", TEXT, "--model", "nowhere.safetensors"], "no network that holdfast trained"),
+        (["--text", TEXT, "--method", "grad,lime"], "there is no explainer 'lime'"),
+        (["--text", TEXT, "--out", "why.png"], "must end in .html"),
+        (["--text", TEXT, "--reference", "blur", "--method", "shap"], "reference 'blur' is for images"),
+    ],
+)
+def test_wrong_things_around_texts(call: Call, arguments: list[object], says: str) -> None:
+    assert says in " ".join(call("explain", *arguments, code=2)[1].split())
+
+
+def test_training_a_text_network_says_what_it_needs(call: Call, tmp_path: Path) -> None:
+    needs = ("train", "text-bilstm", "--data", tmp_path, "--out", tmp_path / "w.safetensors")
+    assert "needs --vectors" in call(*needs, code=2)[1]
+    assert "--texts must be newsgroups or movies" in " ".join(
+        call(*needs, "--vectors", "x", "--texts", "tweets", code=2)[1].split()
+    )
+    wrong = ("train", "mnist-cnn", "--data", tmp_path, "--vectors", "x", "--out", tmp_path / "w")
+    assert "are for text-bilstm" in call(*wrong, code=2)[1]
