@@ -69,7 +69,7 @@ def explain_text(
     cases = asked.ask(read, target=aim)
     judge = replace(Judge.quick(norm), seed=seed)
     answers = [_answered(asked, read, cases, name, one, judge, size, as_json) for name, one in explainers.items()]
-    write_texts(f"{_share(asked, cases)}: {text}" if len(text) < 80 else _share(asked, cases), answers_of(answers), out)
+    write_texts(_share(asked, cases), [answer.shown for answer in answers], out)
     if as_json:
         _print_json(asked, answers, out)
     else:
@@ -86,11 +86,6 @@ class _Answer:
     radii: Radii
     new: Substitution
     shown: Highlighted
-
-
-def answers_of(answers: list[_Answer]) -> list[Highlighted]:
-    """What a page shows of them."""
-    return [answer.shown for answer in answers]
 
 
 def _answered(
