@@ -42,6 +42,11 @@ def test_a_text_as_json_is_the_librarys_answer(call: Call, tmp_path: Path) -> No
     assert list(answer["radii"].values()) == pytest.approx(radii[0].tolist(), rel=1e-4)
 
 
+def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) -> None:
+    told = " ".join(call("explain", "--text", "hockey puck", "--out", tmp_path / "why.html")[0].split())
+    assert "no word is left to move" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -74,6 +74,13 @@ class Ranking:
         scores = torch.where(present, scores, scores.masked_fill(~present, math.inf).amin(1, keepdim=True))
         return cls(drawn[order], scores, present.sum(1), method)
 
+    @classmethod
+    def joined(cls, rankings: Sequence[Ranking]) -> Ranking:
+        """Rankings of several batches of cases as one; notes and doubts stay behind."""
+        order, scores = torch.cat([one.order for one in rankings]), torch.cat([one.scores for one in rankings])
+        count, empty = torch.cat([one.count for one in rankings]), torch.cat([one.empty for one in rankings])
+        return cls(order, scores, count, empty=empty)
+
     def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
         """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features.
 

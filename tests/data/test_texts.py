@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.data.rationales import movie_passages, movie_reviews
+from holdfast.data.rationales import marked_words, movie_passages, movie_reviews
 from holdfast.data.texts import YAHOO, labelled, newsgroups, read_texts, stripped, yahoo_answers
 from holdfast.data.topics import load_bilstm, topic_sentences, topics_bilstm
 from holdfast.data.train_text import train_bilstm, vocabulary_for
@@ -64,7 +64,7 @@ def test_newsgroups_are_read_from_folders_and_archives(tmp_path: Path) -> None:
         assert found.y.tolist() == [0] * 6 + [1] * 6
     with pytest.raises(hf.HoldfastError, match=r"has no posts of comp\.graphics"):
         newsgroups(folder)
-    with pytest.raises(hf.HoldfastError, match="cannot read newsgroups"):
+    with pytest.raises(hf.HoldfastError, match="cannot read"):
         newsgroups(tmp_path / "nothing.tar.gz", groups=GROUPS)
     with pytest.raises(hf.HoldfastError, match="split must be"):
         newsgroups(folder, split="val")  # type: ignore[arg-type]
@@ -111,6 +111,15 @@ def test_any_table_of_text_and_label_will_do(tmp_path: Path) -> None:
     assert read_texts(str(path)).texts == found.texts
     with pytest.raises(hf.HoldfastError, match="label '1', which is none of only"):
         labelled(path, ("only",))
+    path.write_text("\ufefftext,label\nfine,1\nbad\n", encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match=r"row 1 of .* has no label"):
+        labelled(path)
+    path.write_text("text,label\n ,1\n", encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match="holds no text"):
+        labelled(path)
+    path.write_bytes("text,label\nna\u00efve,1\n".encode("latin-1"))
+    with pytest.raises(hf.HoldfastError, match="cannot read texts"):
+        read_texts(str(path))
     path.write_text("words\n", encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match="columns text and label"):
         labelled(path)
@@ -140,14 +149,22 @@ def test_rationales_become_words_of_passages(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "movies.zip", "w") as archive:
         for path in folder.rglob("*"):
             archive.write(path, Path("movies") / path.relative_to(folder))
-    for root in (folder, tmp_path / "movies.zip"):
+    with tarfile.open(tmp_path / "movies.tar.gz", "w:gz") as packed:
+        packed.add(folder, "movies")
+    for root in (folder, tmp_path / "movies.zip", tmp_path / "movies.tar.gz"):
         texts, marks = movie_passages(root, most=13)
         assert texts.texts == ("a plodding , tedious film it is n't fun . so it goes on .",)
-        assert [split(texts.texts[0])[word].text for word in sorted(marks[0])] == ["plodding", "tedious"]
+        words = split(texts.texts[0])
+        assert [words[word].text for word in sorted(marked_words(words, marks[0]))] == ["plodding", "tedious"]
         assert movie_reviews(root, "train").names == ("posR_1.txt",), "what is in val is not learnt from"
     assert movie_passages(folder, most=5)[0].texts == (), "no line with a mark fits"
-    with pytest.raises(hf.HoldfastError, match="movies"):
-        movie_reviews(tmp_path)
+    with pytest.raises(hf.HoldfastError, match=r"has no train\.jsonl"):
+        movie_reviews(tmp_path / "movies" / "docs", "train")
+    entry = {"annotation_id": "../../secret", "classification": "NEG", "evidences": []}
+    (tmp_path / "secret").write_text("not a review", encoding="utf-8")
+    (folder / "val.jsonl").write_text(json.dumps(entry), encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match="does not hold ERASER's movies"):
+        movie_reviews(folder)
 
 
 def test_the_embedded_network_knows_the_embedded_sentences() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import torch
 
 import holdfast as hf
+from holdfast.data import movie_reviews
+from holdfast.data.train_text import train_bilstm
 from holdfast.experiment import Store, run
 from holdfast.experiment.results import Results
 from holdfast.experiment.settings import load, named, study
 from holdfast.report.page import as_markdown, write_page
+from holdfast.text import Vocabulary
 
 HEAD = """
 title = "A few texts"
@@ -104,40 +109,67 @@ def test_an_experiment_on_texts_ends_in_a_page_with_highlighted_words(tmp_path: 
     held = results.substitutions()["Greedy-AS"]
     assert held["changed"].shape == (3,)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<mark" in page
-    assert "→" in page
-    assert "Why not" in page
+    picture = results.pictures()[0]["Greedy-AS"]
+    into = results.new_words()[picture.ranking, 0]
+    assert set(into) == set(picture.chosen)
+    text = results.study["texts"][0]
+    for feature, word in into.items():
+        start, end = text["words"][feature]
+        assert re.search(rf"<mark[^>]*>{text['text'][start:end]}<small> → {word}</small></mark>", page)
+    target = results.study["classes"][results.targeted()[0][0].target]
+    assert f"<h4>Why not {target}? " in page
     assert "Do real words do it too?" in as_markdown(results, list(tables.values()))
+
+
+def _movies(folder: Path) -> Path:
+    """Reviews in which one word decides, and people marked it."""
+    (folder / "docs").mkdir(parents=True)
+    for split, numbers in (("train", range(20)), ("val", range(20, 24))):
+        entries = []
+        for number in numbers:
+            word, kind = (("dull", "NEG"), ("fine", "POS"))[number % 2]
+            name = f"{number}.txt"
+            (folder / "docs" / name).write_text(f"the old {word} film was there all day long , said they .")
+            span = {"docid": name, "start_token": 2, "end_token": 3, "text": word}
+            entries.append({"annotation_id": name, "classification": kind, "evidences": [[span]]})
+        (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
+    return folder
 
 
 @pytest.mark.slow
 def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
-    folder = tmp_path / "movies"
-    (folder / "docs").mkdir(parents=True)
-    entries = []
-    for number, (word, kind) in enumerate((("doctor", "NEG"), ("rocket", "POS"), ("goalie", "NEG"))):
-        name = f"{number}.txt"
-        (folder / "docs" / name).write_text(f"the old {word} was there all day long , they said .", encoding="utf-8")
-        span = {"docid": name, "start_token": 2, "end_token": 3, "text": word}
-        entries.append({"annotation_id": name, "classification": kind, "evidences": [[span]]})
-    (folder / "val.jsonl").write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
+    folder = _movies(tmp_path / "movies")
+    words = ["the", "old", "dull", "fine", "film", "was", "there", "all", "day", "long", "said", "they"]
+    drawn = torch.randn(len(words), 6, generator=torch.Generator().manual_seed(0))
+    learnt = movie_reviews(folder, "train")
+    weights = tmp_path / "movies.safetensors"
+    accuracy = train_bilstm(learnt, movie_reviews(folder), Vocabulary(tuple(words), drawn), weights, epochs=60)
+    assert accuracy == 1.0
     data = f'name = "eraser-movies"\nroot = "{folder}"\nleast = 5'
-    made = study(load(_file(tmp_path, data, REST)), "people", tmp_path)
+    rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"')
+    made = study(load(_file(tmp_path, data, rest)), "people", tmp_path)
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
     results = Results(tmp_path / "results.db")
     found = results.agreement
     assert found is not None
     assert found.methods == ("Grad", "EG", "Greedy-AS")
-    assert found.precision.shape == (3, 5, 3)
+    first = {name: float(precision[0].mean()) for name, precision in zip(found.methods, found.precision, strict=True)}
+    top = hf.Grad()(made.cases).order
+    assert first["Grad"] == float((top[:, 0] == 2).double().mean()), "people marked the third word of each"
+    found_in_five = found.precision[0, 4]
+    assert torch.equal(found_in_five, (top[:, :5] == 2).any(1).double() / 5)
     tables = {table.key: table for table in write_page(results, tmp_path / "report.html")}
     assert tables["people"].columns[1:7] == ("p@1", "p@2", "p@3", "p@4", "p@5", "mAP")
+    with pytest.raises(hf.HoldfastError, match="trained on movies with --weights"):
+        study(load(_file(tmp_path, data, REST)), "people", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("data", "rest", "words"),
     [
-        ('name = "texts"\nleast = 2', REST, "should be over the largest of sizes, 2"),
+        ('name = "texts"\nleast = 2\nmost = 2', REST, "should be under the 2 words of the shortest text"),
+        ('name = "texts"', REST + CHECKS.replace("top = 2", "top = 20", 1), "analyses.substitution.top, 20, should be"),
         ('name = "texts"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
         ('name = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
         ('name = "texts"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
@@ -150,7 +182,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
         ),
         ('name = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
         ('name = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
-        ('name = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words"),
+        ('name = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:

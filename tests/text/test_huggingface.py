@@ -80,8 +80,9 @@ def test_a_transformer_is_explained_end_to_end(minilm: TextModel) -> None:
     assert bool((moved.view(2, 2, -1)[:, 0][fixed] == 0).all())
     assert minilm.classifier(radii.witness[:, 0]).argmax(1).tolist() == cases.target.tolist()
     new = hf.text.substitute(cases, radii, minilm.known_vectors)
-    assert bool((new.rows >= 0).any())
-    assert all(minilm.known_names[row].isalpha() for row in new.rows[new.rows >= 0].tolist())
+    into = hf.text.by_word(new.rows[0, 0].tolist(), cases.features.ids[0, :, 0].tolist(), minilm.known_names)
+    assert set(into) == set(ranking.order[0, :2].tolist()), "words are numbered as features, not as tokens"
+    assert all(word.isalpha() for words in into.values() for word in words.split())
 
 
 @pytest.mark.slow
@@ -94,6 +95,14 @@ def test_a_long_text_is_cut_and_says_so(minilm: TextModel) -> None:
 class _NoVectors(nn.Module):
     def forward(self, input_ids: Tensor) -> Tensor:
         return input_ids
+
+
+@pytest.mark.slow
+def test_special_tokens_in_a_text_never_move_and_a_head_must_be_trained(minilm: TextModel) -> None:
+    read = minilm.read("good [SEP] bad")
+    assert [word.text for word in read.words[0]] == ["good", "bad"]
+    with pytest.raises(hf.HoldfastError, match="no trained head"):
+        transformer(str(_folder()))
 
 
 def test_models_without_vectors_and_slow_tokenizers_are_refused() -> None:

@@ -4,11 +4,11 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.text import substitute
-from text.test_text_model import TEXTS, linear
+from holdfast.text import TextModel, Vocabulary, WordReader, by_word, substitute
+from text.test_text_model import TEXTS, Mean, linear
 
 
 def _first_met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[int, float]:
@@ -47,13 +47,38 @@ def test_decisions_are_those_of_the_text_with_the_new_words() -> None:
     radii = hf.MinNorm()(cases, torch.ones(3, 1, cases.features.count, dtype=torch.bool))
     new = substitute(cases, radii, model.known_vectors)
     for case, text in enumerate(TEXTS[:3]):
-        for rows, told in ((new.rows, new.changed), (new.rows.where(new.times <= 1, -1), new.rounded)):
-            words = [
-                model.known_names[row] if row >= 0 else word
-                for word, row in zip(text.split(), rows[case, 0].tolist(), strict=False)
-            ]
-            turned = int(model.ask(" ".join(words)).label) != int(cases.label[case])
-            assert turned == bool(told[case, 0])
+        owner = cases.features.ids[case, :, 0].tolist()
+        into = by_word(new.rows[case, 0].tolist(), owner, model.known_names)
+        words = [into.get(number, word) for number, word in enumerate(text.split())]
+        assert (int(model.ask(" ".join(words)).label) != int(cases.label[case])) == bool(new.changed[case, 0])
+        ends = radii.witness[case, 0, : len(words), :-1]
+        nearest = [model.known_names[int((model.known_vectors - end).norm(dim=1).argmin())] for end in ends]
+        assert (int(model.ask(" ".join(nearest)).label) != int(cases.label[case])) == bool(new.rounded[case, 0])
+
+
+def test_rounding_goes_to_the_word_nearest_at_the_end_not_to_the_first_on_the_way() -> None:
+    vocabulary = Vocabulary(("zero", "one", "two", "three"), torch.arange(4.0)[:, None])
+    network = Mean(torch.tensor([[-1.0], [1.0]]))
+    model = TextModel(WordReader(vocabulary), Shifted(network, 2.6).eval())
+    cases = model.ask("zero")
+    radii = hf.MinNorm()(cases, torch.ones(1, 1, 1, dtype=torch.bool))
+    assert float(radii.radius) == pytest.approx(2.6, rel=1e-2)
+    new = substitute(cases, radii, model.known_vectors)
+    assert int(new.rows[0, 0, 0]) == 1, "one is met first"
+    assert float(new.times[0, 0, 0]) == pytest.approx(0.5 / 2.6, rel=1e-2)
+    assert not bool(new.changed), "one is not over 2.6"
+    assert bool(new.rounded), "three, the nearest, is"
+
+
+class Shifted(nn.Module):
+    def __init__(self, network: nn.Module, by: float):
+        super().__init__()
+        self.network, self.by = network, by
+
+    def forward(self, rows: Tensor) -> Tensor:
+        moved = torch.cat([rows[..., :-1] - self.by, rows[..., -1:]], 2)
+        out: Tensor = self.network(moved)
+        return out
 
 
 def test_a_censored_change_changes_nothing_and_shapes_are_checked() -> None:

@@ -143,6 +143,13 @@ def test_classes_are_asked_about_by_name() -> None:
         model.ask(TEXTS[0], target=3)
     with pytest.raises(hf.HoldfastError, match="its own label"):
         model.ask(TEXTS[0], target=label)
+    assert model.ask(TEXTS[:2], label=torch.tensor([0, 2])).label.tolist() == [0, 2], (
+        "numbers as a classifier takes them"
+    )
+    assert model.ask(TEXTS[:2], label=["sad", 2]).label.tolist() == [0, 2]
+    model.classes = ("only",)
+    with pytest.raises(hf.HoldfastError, match="1 classes are named, the network has 3"):
+        model.ask(TEXTS[0])
 
 
 def test_bad_texts_are_refused_in_one_sentence() -> None:

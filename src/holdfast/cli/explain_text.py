@@ -22,9 +22,9 @@ from holdfast.errors import HoldfastError
 from holdfast.explainers import Explainer
 from holdfast.ranking import Ranking
 from holdfast.report.templates import shade
-from holdfast.report.texts import Highlighted, Piece, pieces, write_texts
+from holdfast.report.texts import Highlighted, Stretch, stretches, write_texts
 from holdfast.robustness import Judge, Radii
-from holdfast.text import Sentences, Substitution, TextModel, substitute, transformer
+from holdfast.text import Sentences, Substitution, TextModel, by_word, substitute, transformer
 from holdfast.version import __version__
 
 
@@ -58,13 +58,13 @@ def explain_text(
     """Which words does the prediction for a text hold fast to, by each method?"""
     arguments.check_page(out)
     asked = text_model(model, device)
-    explainers = {
-        name: arguments.explainer(name, objective, norm, size, reference, seed, asked.random_words)
-        for name in methods.split(",")
-    }
     read = asked.read(text)
     if isinstance(size, int):  # a text may have fewer words
         size = min(size, len(read.words[0]))
+    explainers = {
+        name: arguments.explainer(name, objective, norm, size, reference, seed, asked.random_words)
+        for name in map(str.strip, methods.split(","))
+    }
     aim = int(target) if target is not None and re.fullmatch(r"-?\d+", target) else target
     cases = asked.ask(read, target=aim)
     judge = replace(Judge.quick(norm), seed=seed)
@@ -105,21 +105,19 @@ def _answered(
         radii = judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
     chosen = [word for word in ranking.order[0].tolist() if bool(relevant[0, 0, word])]
     new = substitute(cases, radii, asked.known_vectors)
-    into = {
-        int(cases.features.ids[0, place, 0]): str(asked.known_names[row])
-        for place, row in enumerate(new.rows[0, 0].tolist())
-        if row >= 0
-    }
+    into = by_word(new.rows[0, 0].tolist(), cases.features.ids[0, :, 0].tolist(), asked.known_names)
     label, target = int(cases.label[0]), int(cases.target[0])
     question = f"why {asked.called(label)}" + (f" and not {asked.called(target)}?" if target >= 0 else "?")
     facts = {
         "radius, only these words move": _turned(asked, radii, 0),
-        "radius, these words are held": _turned(asked, radii, 1),
+        "radius, these words are held": (
+            _turned(asked, radii, 1) if len(chosen) < len(read.words[0]) else "no word is left to move"
+        ),
         "real words in their place": _by_words(new) if into else "none: no change was found",
     }
     notes = [*ranking.notes, *radii.notes]
     facts |= {"note": " ".join(notes)} if notes else {}
-    shown = Highlighted(name, question, tuple(pieces(read.texts[0], read.words[0], chosen, into)), facts)
+    shown = Highlighted(name, question, tuple(stretches(read.texts[0], read.words[0], chosen, into)), facts)
     return _Answer(name, ranking, chosen, radii, new, shown)
 
 
@@ -153,13 +151,13 @@ def _print(asked: TextModel, cases: Cases, answers: list[_Answer], out: Path) ->
     console.print(f"page: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _words(shown: tuple[Piece, ...]) -> list[str]:
+def _words(shown: tuple[Stretch, ...]) -> list[str]:
     """The relevant words, most relevant first."""
     marked = sorted((piece.place, piece) for piece in shown if piece.place is not None)
     return [f"{piece.text} (→ {piece.into})" if piece.into else piece.text for _, piece in marked]
 
 
-def _coloured(shown: tuple[Piece, ...]) -> Text:
+def _coloured(shown: tuple[Stretch, ...]) -> Text:
     count = sum(piece.place is not None for piece in shown)
     text = Text()
     for piece in shown:

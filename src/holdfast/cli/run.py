@@ -36,15 +36,22 @@ Address = Annotated[str | None, typer.Option(help="The Ray cluster to use; one o
 def run(
     experiment: Annotated[
         str,
-        typer.Argument(help="paper-mnist, paper-mnist-quick, paper-fashion, paper-imagenet, or a file.toml."),
+        typer.Argument(help="paper-mnist, paper-imagenet, paper-text, people-movies, … or a file.toml."),
     ],
     out: Out = None,
     limit: Limit = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the full data set, or with photographs (in folders by class).")
+        Path | None,
+        typer.Option(
+            help="Folder with the full data set, or with photographs (in folders by class); of texts a folder, archive "
+            "or table, newsgroups or yahoo-answers."
+        ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Another network: torchvision:NAME or timm:NAME, for photographs.")
+        str | None,
+        typer.Option(
+            help="Another network: torchvision:NAME or timm:NAME for photographs, huggingface:NAME for texts."
+        ),
     ] = None,
     weights: Annotated[Path | None, typer.Option(help="A file of weights for that network.")] = None,
     device: Device = "cpu",

@@ -49,6 +49,8 @@ def train(
         raise HoldfastError(f"there is no network {network!r} to train: use mnist-cnn or text-bilstm.")
     if network == "mnist-cnn" and (vectors is not None or more is not None):
         raise HoldfastError("--vectors and --more are for text-bilstm: leave them out.")
+    if network == "text-bilstm" and download:
+        raise HoldfastError("--download is for mnist-cnn: newsgroups and movies are read from --data.")
     usable_device(device)
     out = out or Path(f"{network}.safetensors")
     if not out.resolve().parent.is_dir():

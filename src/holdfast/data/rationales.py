@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from holdfast.data.archive import files_of
 from holdfast.data.texts import Texts
 from holdfast.errors import HoldfastError
+from holdfast.text import Word
 from holdfast.text import split as words_of
 
 SENTIMENTS = ("negative", "positive")
@@ -30,8 +31,8 @@ class _Review:
 
 
 def movie_reviews(root: str | Path, split: Literal["train", "val"] = "val") -> Texts:
-    """Whole reviews of a folder or .zip archive of ERASER's movies; the training ones without those of ``val``."""
-    reviews = list(_reviews(Path(root), split))
+    """Whole reviews of a folder or archive of ERASER's movies; the training ones without those of ``val``."""
+    reviews = _reviews(Path(root), split)
     if split == "train":
         held_out = {review.name for review in _reviews(Path(root), "val")}
         reviews = [review for review in reviews if review.name not in held_out]
@@ -39,8 +40,12 @@ def movie_reviews(root: str | Path, split: Literal["train", "val"] = "val") -> T
     return Texts(texts, torch.tensor([one.label for one in reviews]), SENTIMENTS, tuple(one.name for one in reviews))
 
 
-def movie_passages(root: str | Path, most: int = 40) -> tuple[Texts, list[frozenset[int]]]:
-    """A passage of every review of ``val``, and the numbers of its words that people marked.
+Spans = tuple[tuple[int, int], ...]
+"""Where in a text something begins and ends."""
+
+
+def movie_passages(root: str | Path, most: int = 40) -> tuple[Texts, list[Spans]]:
+    """A passage of every review of ``val``, and what people marked in it.
 
     The line of the first mark that fits, and lines after and before it in turn while there is room for ``most`` words.
     Passages of which people marked more than half are left out.
@@ -56,7 +61,7 @@ def movie_passages(root: str | Path, most: int = 40) -> tuple[Texts, list[frozen
     return Texts(tuple(texts), torch.tensor(labels), SENTIMENTS, tuple(names)), marks
 
 
-def _passage(review: _Review, most: int) -> tuple[str, frozenset[int]] | None:
+def _passage(review: _Review, most: int) -> tuple[str, Spans] | None:
     starts = [0]
     for line in review.lines:
         starts.append(starts[-1] + len(line))
@@ -72,14 +77,16 @@ def _passage(review: _Review, most: int) -> tuple[str, frozenset[int]] | None:
                 room, first = room - sizes[first - 1], first - 1
             else:
                 break
-        text, marked = _joined(review, starts, first, last)
-        if marked and len(marked) <= _MOST_MARKED * len(words_of(text)):
-            return text, marked
+        text, spans = _joined(review, starts, first, last)
+        words = words_of(text)
+        marked = len(marked_words(words, spans))
+        if marked and marked <= _MOST_MARKED * len(words):
+            return text, spans
     return None
 
 
-def _joined(review: _Review, starts: list[int], first: int, last: int) -> tuple[str, frozenset[int]]:
-    """The lines as one text, and which of its words are marked."""
+def _joined(review: _Review, starts: list[int], first: int, last: int) -> tuple[str, Spans]:
+    """The lines as one text, and where the marked tokens stand."""
     text, spans = "", []
     for number in range(first, last):
         for place, token in enumerate(review.lines[number]):
@@ -87,40 +94,38 @@ def _joined(review: _Review, starts: list[int], first: int, last: int) -> tuple[
             if starts[number] + place in review.marked:
                 spans.append((len(text), len(text) + len(token)))
             text += token
-    inside = (
+    return text, tuple(spans)
+
+
+def marked_words(words: Sequence[Word], spans: Spans) -> frozenset[int]:
+    """The numbers of the words that a span touches."""
+    return frozenset(
         number
-        for number, word in enumerate(words_of(text))
+        for number, word in enumerate(words)
         if any(word.start < end and start < word.end for start, end in spans)
     )
-    return text, frozenset(inside)
 
 
-def _reviews(root: Path, split: str) -> Iterator[_Review]:
+def _reviews(root: Path, split: str) -> list[_Review]:
+    held = {}
+    for name, content in files_of(root, lambda name: name.endswith(f"{split}.jsonl") or "docs/" in name):
+        held[name.rsplit("/", 1)[-1]] = content
+    if f"{split}.jsonl" not in held:
+        raise HoldfastError(f"{root} has no {split}.jsonl: it should hold ERASER's movies.")
+    found = []
     try:
-        entries = [json.loads(line) for line in _read(root, f"{split}.jsonl").splitlines() if line.strip()]
-        for entry in entries:
+        for line in held[f"{split}.jsonl"].decode("utf-8").splitlines():
+            entry = json.loads(line)
             name = str(entry["annotation_id"])
-            lines = tuple(tuple(line.split()) for line in _read(root, f"docs/{name}").splitlines())
-            yield _Review(name, ("NEG", "POS").index(entry["classification"]), lines, frozenset(_marked(entry)))
-    except (KeyError, ValueError, TypeError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+            lines = tuple(tuple(one.split()) for one in held[name].decode("utf-8").splitlines())
+            label = ("NEG", "POS").index(entry["classification"])
+            found.append(_Review(name, label, lines, frozenset(_marked(entry))))
+    except (KeyError, ValueError, TypeError) as error:
         raise HoldfastError(f"{root} does not hold ERASER's movies: {error}.") from error
+    return found
 
 
 def _marked(entry: dict[str, Any]) -> Iterator[int]:
     for group in entry["evidences"]:
         for span in group:
             yield from range(int(span["start_token"]), int(span["end_token"]))
-
-
-def _read(root: Path, name: str) -> str:
-    """A file of a folder, or of an archive whatever folder it has around it."""
-    try:
-        if root.is_dir():
-            return (root / name).read_text(encoding="utf-8")
-        with zipfile.ZipFile(root) as archive:
-            inside = next((one for one in archive.namelist() if one == name or one.endswith(f"/{name}")), None)
-            if inside is None:
-                raise HoldfastError(f"{root} has no {name}: it should hold ERASER's movies.")
-            return archive.read(inside).decode("utf-8")
-    except OSError as error:
-        raise HoldfastError(f"cannot read ERASER's movies from {root}: {error}.") from error

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
-import tarfile
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from holdfast.data.archive import files_of
 from holdfast.errors import HoldfastError
 from holdfast.text import split as words_of
 
@@ -101,27 +101,28 @@ def read_texts(source: str, most: int | None = None) -> Texts:
     if not path.exists():
         raise HoldfastError(f"there is no {source}: name newsgroups, yahoo-answers, or a folder or file of texts.")
     if path.suffix in _TABLES:
-        return labelled(path) if _is_labelled(path) else yahoo_answers(path, most=most)
+        plain = path.suffix == ".csv" and {"text", "label"} <= set(next(iter(_csv_rows(path, 1)), ()))
+        return labelled(path) if plain else yahoo_answers(path, most=most)
     return newsgroups(path)
 
 
 def labelled(path: str | Path, classes: Sequence[str] = ()) -> Texts:
     """Texts from a .csv file with the columns ``text`` and ``label``: a class by number, or by name."""
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise HoldfastError(f"cannot read texts from {path}: {error}.") from error
+    rows = _csv_rows(path)
     if not rows or not {"text", "label"} <= set(rows[0]):
         raise HoldfastError(f"{path} should have the columns text and label, and at least one row.")
-    kept = [(number, row) for number, row in enumerate(rows) if (row["text"] or "").strip()]
-    given = [row["label"] for _, row in kept]
-    names = tuple(classes) or tuple(sorted(set(given)))
-    unknown = next((one for one in given if one not in names and not (one.isdecimal() and int(one) < len(names))), None)
+    kept = [(number, row["text"], row["label"]) for number, row in enumerate(rows) if (row["text"] or "").strip()]
+    bare = next((number for number, _, label in kept if not label), None)
+    if bare is not None or not kept:
+        raise HoldfastError(f"{path} holds no text." if bare is None else f"row {bare} of {path} has no label.")
+    names = tuple(classes) or tuple(sorted({label for _, _, label in kept}))
+    known = {name: number for number, name in enumerate(names)}
+    known = {str(number): number for number in range(len(names))} | known if classes else known
+    unknown = next((label for _, _, label in kept if label not in known), None)
     if unknown is not None:
         raise HoldfastError(f"{path} has the label {unknown!r}, which is none of {', '.join(names)}.")
-    y = torch.tensor([names.index(one) if one in names else int(one) for one in given])
-    return Texts(tuple(row["text"] for _, row in kept), y, names, tuple(f"row {number}" for number, _ in kept))
+    y = torch.tensor([known[label] for _, _, label in kept])
+    return Texts(tuple(text for _, text, _ in kept), y, names, tuple(f"row {number}" for number, _, _ in kept))
 
 
 def newsgroups(
@@ -195,40 +196,25 @@ def yahoo_answers(path: str | Path | None = None, *, split: Split = "test", most
     )
 
 
-def _is_labelled(path: Path) -> bool:
-    if path.suffix != ".csv":
-        return False
-    with path.open(encoding="utf-8", newline="") as file:
-        return {"text", "label"} <= set(next(csv.reader(file), []))
+def _csv_rows(path: str | Path, most: int | None = None) -> list[dict[str, str]]:
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            return list(itertools.islice(csv.DictReader(file), most))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise HoldfastError(f"cannot read texts from {path}: {error}.") from error
 
 
 def _posts(root: Path, folder: str, groups: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Group, name and content of every post under ``folder/GROUP/`` of a folder or archive."""
+    """Group, name and content of every post under ``folder/GROUP/``."""
     wanted = set(groups)
-    try:
-        for path, content in _files(root, folder):
-            parts = path.split("/")
-            if len(parts) >= 3 and parts[-3] == folder and parts[-2] in wanted:
-                yield parts[-2], parts[-1], content.decode("latin-1")
-    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
-        raise HoldfastError(f"cannot read newsgroups from {root}: {error}.") from error
 
+    def is_post(name: str) -> bool:
+        parts = name.split("/")
+        return len(parts) >= 3 and parts[-3] == folder and parts[-2] in wanted
 
-def _files(root: Path, folder: str) -> Iterator[tuple[str, bytes]]:
-    if root.is_dir():
-        for path in sorted((root / folder).glob("*/*")):
-            yield path.relative_to(root).as_posix(), path.read_bytes()
-    elif zipfile.is_zipfile(root):
-        with zipfile.ZipFile(root) as archive:
-            for name in archive.namelist():
-                if folder in name and not name.endswith("/"):
-                    yield name, archive.read(name)
-    else:
-        with tarfile.open(root) as archive:
-            for member in archive:
-                file = archive.extractfile(member) if folder in member.name and member.isfile() else None
-                if file is not None:
-                    yield member.name, file.read()
+    for path, content in files_of(root, is_post):
+        _, group, name = path.rsplit("/", 2)
+        yield group, name, content.decode("latin-1")
 
 
 def _fetched(split: Split, groups: Sequence[str]) -> Iterator[tuple[str, str, str]]:

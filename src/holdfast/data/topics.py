@@ -14,7 +14,7 @@ from holdfast.data.train_text import LONGEST
 from holdfast.errors import HoldfastError
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader
 
-_CPU_CHUNK = 64  # rows at a time: an LSTM is a third slower with those that fit a cache
+_CPU_CHUNK = 64  # rows at a time: more than an image network takes, as an LSTM has a step of its own for every word
 
 
 def topics_bilstm(device: torch.device | str = "cpu") -> TextModel:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from holdfast.data.texts import Texts
 from holdfast.errors import HoldfastError
-from holdfast.text import BiLstm, Vocabulary, WordReader, split
+from holdfast.text import BiLstm, Vocabulary, WordReader, embed, split
 
 EPOCHS, BATCH, LONGEST = 8, 64, 200
 _FEWEST = 10  # words of a window of a text that is learnt from
@@ -107,6 +107,5 @@ def _window(rows: Tensor) -> Tensor:
 
 
 def _padded(rows: list[Tensor], vectors: Tensor) -> Tensor:
-    together = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1).to(vectors.device)
-    there = (together >= 0).to(vectors)[..., None]
-    return torch.cat([vectors[together.clamp_min(0)] * there, there], 2)
+    together = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
+    return embed(together.to(vectors.device), vectors)

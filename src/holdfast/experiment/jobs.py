@@ -29,7 +29,7 @@ from holdfast.chunks import Progress
 from holdfast.criteria import Criterion
 from holdfast.curve import trace
 from holdfast.errors import HoldfastWarning
-from holdfast.experiment.store import Unit, key_of
+from holdfast.experiment.store import Unit, key_of, ranking_of
 from holdfast.explainers import Explainer
 from holdfast.ranking import Ranking
 from holdfast.reference import Given
@@ -111,20 +111,6 @@ class Rank(Job):
         return _times(self.explainer.rows(cases.features.count), len(cases))
 
 
-def ranking_of(unit: Unit, device: torch.device | str = "cpu") -> Ranking:
-    """The ranking that a unit of ``Rank`` holds."""
-    held = {name: torch.from_numpy(np.array(array)).to(device) for name, array in unit.arrays.items()}
-    return Ranking(
-        held["order"].long(),
-        held["scores"],
-        held["count"],
-        unit.made_of["explainer"],
-        held.get("doubt"),
-        unit.notes,
-        held["empty"],
-    )
-
-
 @dataclass(frozen=True)
 class _OfRanking(Job):
     """A job about what another one ranked."""
@@ -159,17 +145,9 @@ class _Together(_OfRanking):
         count = len(asked)
         rankings = [ranking_of(units[0], cases.x.device)[:count] for units in given]
         again = torch.arange(count, device=cases.x.device).repeat(len(given))
-        arrays, notes = self.make_all(asked[again], one_after_another(rankings), progress)
+        arrays, notes = self.make_all(asked[again], Ranking.joined(rankings), progress)
         spans = [slice(k * count, (k + 1) * count) for k in range(len(given))]
         return [({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
-
-
-def one_after_another(rankings: Sequence[Ranking]) -> Ranking:
-    """Rankings of several blocks of cases as one."""
-    order, scores, count, empty = (
-        torch.cat([getattr(ranking, name) for ranking in rankings]) for name in ("order", "scores", "count", "empty")
-    )
-    return Ranking(order, scores, count, empty=empty)
 
 
 @final
@@ -263,7 +241,8 @@ class Substitute(_Together):
         new = substitute(cases, radii, self.vectors.values)
         arrays = {"radius": radii.radius, "rows": new.rows.int(), "times": new.times}
         arrays |= {"changed": new.changed, "rounded": new.rounded}
-        return {name: _array(value[:, 0]) for name, value in arrays.items()}, radii.notes
+        owner = cases.features.ids[:, :, 0].expand(len(cases), -1).int()
+        return {"owner": _array(owner)} | {name: _array(value[:, 0]) for name, value in arrays.items()}, radii.notes
 
     def rows(self, cases: Cases) -> int | None:
         return _times(self.judge.rows, len(cases))

@@ -27,10 +27,11 @@ from holdfast.analyses import (
 )
 from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
-from holdfast.experiment.jobs import one_after_another, ranking_of
-from holdfast.experiment.store import Store, Unit
+from holdfast.experiment.store import Store, Unit, ranking_of
 from holdfast.experiment.study import SIDES
 from holdfast.model import Queries
+from holdfast.ranking import Ranking
+from holdfast.text import by_word
 
 Found = TypeVar("Found")
 
@@ -257,7 +258,7 @@ class Results:
             {name: {who: frozenset(marked) for who, marked in by.items()} for name, by in self.study["marks"].items()}
         )
         names = [self.study["examples"][example] for example in self.examples]
-        return agreement({name: one_after_another(parts) for name, parts in rankings.items()}, names, marks)
+        return agreement({name: Ranking.joined(parts) for name, parts in rankings.items()}, names, marks)
 
     def substitutions(self) -> dict[str, dict[str, Tensor]]:
         """By method: radii of its top words, and whether real words, or rounding to them, turn the decision."""
@@ -271,16 +272,17 @@ class Results:
         return found
 
     def new_words(self) -> dict[tuple[str, int], dict[int, str]]:
-        """By the key of a ranking and an example: the real words that take the place of tokens, by their place."""
+        """By the key of a ranking and an example: the real words that take the place of words, by their number."""
         found: dict[tuple[str, int], dict[int, str]] = {}
         for place, held in self._places.items():
             if place[0] != "substitution":
                 continue
             for number, key in held.items():
                 unit, start = self.units[key], self.study["blocks"][number][0]
-                for row, words in enumerate(unit.arrays["rows"].tolist()):
-                    into = {at: self.study["vocabulary"][word] for at, word in enumerate(words) if word >= 0}
-                    found[str(unit.made_of["ranking"]), start + row] = into
+                both = zip(unit.arrays["rows"].tolist(), unit.arrays["owner"].tolist(), strict=True)
+                for example, (rows, owner) in enumerate(both, start):
+                    into = by_word(rows, owner, self.study["vocabulary"])
+                    found[str(unit.made_of["ranking"]), example] = into
         return found
 
     @cached_property

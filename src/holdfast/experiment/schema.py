@@ -243,7 +243,16 @@ def with_choices(settings: Settings, choices: Mapping[str, str]) -> Settings:
 
 def _said(error: Any) -> str:
     """What pydantic found wrong, with the key's whole name and what may stand there."""
-    tags = ("function-", "literal[", "constrained-", "float", "int", "str", "bool")  # which of a union was tried
+    tags = (
+        "function-",
+        "literal[",
+        "list[",
+        "constrained-",
+        "float",
+        "int",
+        "str",
+        "bool",
+    )  # which of a union was tried
     place = [str(part) for part in error["loc"] if not str(part).startswith(tags)]
     if error["type"] == "extra_forbidden":
         known = _keys_at(place[:-1])

@@ -165,7 +165,7 @@ class _Maker:
         if not self.settings.data.is_text:
             raise HoldfastError(f"analyses.substitution is about words: leave it out for {self.settings.data.name}.")
         judge = self.robustness(asked.judge, "analyses.substitution.judge", Judge.quick())
-        reader = None if self.examples is None else self.examples.reader
+        reader = None if self.examples is None else self.examples.text_model
         if reader is None:
             return SubstitutionCheck(asked.top, judge, Given(torch.zeros(1, 1)), ())
         return SubstitutionCheck(asked.top, judge, Given(reader.known_vectors), reader.known_names)
@@ -256,9 +256,9 @@ class _Maker:
         """Random words of the model's vocabulary."""
         if not self.settings.data.is_text:
             raise HoldfastError(f'{place} should not be "words" for {self.settings.data.name}: it has none.')
-        if self.examples is None or self.examples.reader is None:
+        if self.examples is None or self.examples.text_model is None:
             return Words(torch.zeros(1, 2))
-        return self.examples.reader.random_words
+        return self.examples.text_model.random_words
 
     def _others(self, value: Any, place: str) -> Given:
         """Inputs to compare with: other examples of the data."""

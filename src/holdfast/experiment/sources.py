@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +26,12 @@ from holdfast.data import (
 )
 from holdfast.data.digits import FASHION, load_weights
 from holdfast.data.networks import mnist_cnn as mnist_network
-from holdfast.data.rationales import movie_passages
+from holdfast.data.rationales import marked_words, movie_passages
 from holdfast.data.texts import read_texts
 from holdfast.data.topics import load_bilstm, topic_sentences, topics_bilstm
 from holdfast.data.train import train_cnn
 from holdfast.data.zoo import cut_for, zoo_classifier
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.experiment.schema import Data, Settings
 from holdfast.model import Classifier
 from holdfast.text import Sentences, TextModel, transformer
@@ -43,7 +44,7 @@ class Examples:
     x: Tensor
     names: tuple[str, ...]
     read: Sentences | None = None
-    reader: TextModel | None = None
+    text_model: TextModel | None = None
     marks: Marks | None = None
 
     def __len__(self) -> int:
@@ -82,8 +83,8 @@ def wanted_of(settings: Settings, examples: Examples, limit: int | None) -> rang
 
 def classes_of(settings: Settings, examples: Examples, model: Classifier) -> tuple[str, ...]:
     """What the classes are called."""
-    if examples.reader is not None:
-        return examples.reader.classes or tuple(map(str, range(model.classes)))
+    if examples.text_model is not None:
+        return examples.text_model.classes or tuple(map(str, range(model.classes)))
     if settings.data.name == "photographs":
         return imagenet_names() if model.classes == 1000 else tuple(map(str, range(model.classes)))
     return FASHION if settings.data.name == "fashion-mnist" else tuple("0123456789")
@@ -100,18 +101,50 @@ def _photographs(settings: Settings, limit: int | None) -> Photos:
 def _texts(settings: Settings, device: str) -> Examples:
     """The texts, topic by topic in turn, as the model reads them."""
     data = settings.data
-    reader, marks = _text_model(settings, device), None
+    model, spans = _text_model(settings, device), {}
     if data.name == "eraser-movies":
         texts, marked = movie_passages(_named_root(data), most=data.most)
-        marks = Marks({name: {"people": words} for name, words in zip(texts.names, marked, strict=True)})
+        spans = dict(zip(texts.names, marked, strict=True))
     else:
         texts = topic_sentences() if data.root is None else read_texts(data.root, most=50 * (data.first + data.count))
-    texts = texts.cut(data.least, data.most).in_turn()
+    texts = texts.cut(data.least, data.most)
+    texts = texts.some([number for number, text in enumerate(texts.texts) if model.knows(text)]).in_turn()
     if not len(texts):
-        raise HoldfastError(f"no text of {data.name} has {data.least} words.")
+        raise HoldfastError(f"no text of {data.name} has {data.least} words, of which the network knows some.")
+    same = model.classes == texts.classes
+    if not same and spans:
+        raise HoldfastError(
+            f"people marked what is {' or '.join(texts.classes)}, and the network knows other classes: name one that "
+            "was trained on movies with --weights."
+        )
+    if spans:  # what people marked is not for a prediction that they do not share
+        texts = texts.some((model.ask(texts.texts).label.cpu() == texts.y).nonzero()[:, 0].tolist())
+    elif not same:
+        warnings.warn(
+            "the texts are of other classes than the network's: what it makes of them is explained, whatever it is.",
+            HoldfastWarning,
+            stacklevel=4,
+        )
     wanted = texts.first(data.first + data.count)
-    read = reader.read(wanted.texts)
-    return Examples(read.x, wanted.names, read, reader, marks)
+    read = model.read(wanted.texts)
+    _check_tops(settings, min(map(len, read.words)))
+    marks = {name: {"people": marked_words(read.words[n], spans[name])} for n, name in enumerate(wanted.names) if spans}
+    return Examples(read.x, wanted.names, read, model, Marks(marks) if marks else None)
+
+
+def _check_tops(settings: Settings, fewest: int) -> None:
+    """Refuse numbers of words that a text does not have."""
+    asked = {"the largest of sizes": settings.sizes[-1]}
+    if settings.analyses.substitution is not None:
+        asked["analyses.substitution.top"] = settings.analyses.substitution.top
+    if settings.gallery is not None:
+        asked["gallery.top"] = settings.gallery.top
+    for name, top in asked.items():
+        if isinstance(top, int) and top >= fewest:
+            raise HoldfastError(
+                f"{name}, {top}, should be under the {fewest} words of the shortest text, so that some word is left to "
+                "move: raise data.least."
+            )
 
 
 def _text_model(settings: Settings, device: str) -> TextModel:
@@ -151,14 +184,10 @@ def _check_network(settings: Settings) -> None:
         kinds = ("text-bilstm", "huggingface")
     if asked not in kinds:
         told = [f"{kind}:NAME" if kind in ("torchvision", "timm", "huggingface") else kind for kind in kinds]
-        raise HoldfastError(f"model.network should be {' or '.join(told)} for {data.name}, got {asked!r}.")
+        given = settings.model.network
+        raise HoldfastError(f"model.network should be {' or '.join(told)} for {data.name}, got {given!r}.")
     if data.is_text != (settings.features.kind == "words"):
         raise HoldfastError(f'features.kind should {"" if data.is_text else "not "}be "words" for {data.name}.')
-    if data.is_text and isinstance(settings.sizes[-1], int) and settings.sizes[-1] >= data.least:
-        raise HoldfastError(
-            f"data.least = {data.least} should be over the largest of sizes, {settings.sizes[-1]}: some word must be "
-            "left to move."
-        )
 
 
 def classifier(
@@ -166,9 +195,9 @@ def classifier(
 ) -> tuple[Classifier, dict[str, str]]:
     """The network, and what is known about it."""
     asked = settings.model
-    if examples.reader is not None:
+    if examples.text_model is not None:
         least, most = settings.data.least, settings.data.most
-        return examples.reader.classifier, {
+        return examples.text_model.classifier, {
             "network": asked.network,
             "texts": f"the first {most} words of each, none of fewer than {least}",
         }

@@ -34,7 +34,8 @@ class GreedyAS(Explainer):
 
     ``budget`` is how many features to choose this way, a share (float) or a number (int); the rest follow in the order
     of their last values. ``step`` features join at a time. Each valuation draws ``samples`` random subsets of the
-    unchosen features, each joining with probability ``inclusion``.
+    unchosen features, each joining with probability ``inclusion``. Where features are few and join one at a time, as
+    words do, the best ``shortlist`` of a turn are tried beside those chosen and the best of them joins.
     """
 
     objective: Criterion = field(default_factory=_searched)
@@ -43,6 +44,7 @@ class GreedyAS(Explainer):
     samples: int = 8
     inclusion: float = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
+    shortlist: int = 1
     seed: int = 0
     source: ClassVar[str] = "Hsieh et al. 2021, section 4.2"
     needs: ClassVar[tuple[str, ...]] = ("gradients",)
@@ -57,6 +59,10 @@ class GreedyAS(Explainer):
             raise HoldfastError(f"expected an estimator and a whole seed, got {self.estimator!r} and {self.seed!r}.")
         for name, size in (("budget", self.budget), ("step", self.step)):
             check_size(size, name)
+        if not isinstance(self.shortlist, int) or self.shortlist < 1 or (self.shortlist > 1 and self.step != 1):
+            raise HoldfastError(
+                f"shortlist must be a number >= 1, and 1 unless step is 1, got {self.shortlist!r} (step {self.step!r})."
+            )
 
     @classmethod
     def quick(cls, objective: Criterion | None = None) -> GreedyAS:
@@ -102,7 +108,7 @@ class GreedyAS(Explainer):
                 draw = Draw(self.objective, part, chosen, open_, self.samples, self.inclusion, seed, state)
                 estimate = self.estimator(draw)
                 state = estimate.state
-                return estimate
+                return self._tried(part, chosen, open_, estimate) if self.shortlist > 1 else estimate
 
             return value
 
@@ -110,9 +116,23 @@ class GreedyAS(Explainer):
         held = self.estimator.bytes_held(cases, self.samples)
         return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
 
+    def _tried(self, cases: Cases, chosen: Tensor, open_: Tensor, estimate: Estimate) -> Estimate:
+        """The same values, dealt out anew among the best few: by what each is worth beside those chosen."""
+        best = self.objective.higher_is_better
+        score = estimate.values.masked_fill(~open_, -math.inf if best else math.inf)
+        worth, few = score.topk(min(self.shortlist, score.shape[1]), 1, largest=best)
+        tried = chosen[:, None].repeat(1, few.shape[1], 1).scatter_(2, few[..., None], True)
+        measured = self.objective(cases, tried).masked_fill(~open_.gather(1, few), -math.inf if best else math.inf)
+        order = measured.argsort(dim=1, descending=best, stable=True)
+        values = estimate.values.scatter(1, few.gather(1, order), torch.where(torch.isinf(worth), 0, worth))
+        return replace(estimate, values=torch.where(open_, values, estimate.values))
+
     def rows(self, features: int) -> int | None:
         turn = self.estimator.rows(self.objective, self.samples)
-        return None if turn is None else turn * len(_open_counts(features, self.budget, self.step))
+        tried = 0 if self.shortlist == 1 else self.objective.rows
+        if turn is None or tried is None:
+            return None
+        return (turn + self.shortlist * tried) * len(_open_counts(features, self.budget, self.step))
 
 
 @dataclass(frozen=True)
@@ -131,7 +151,7 @@ class OneStepBanzhaf(Explainer):
         self._once()
 
     def _once(self) -> GreedyAS:
-        return GreedyAS(self.objective, 1.0, 1.0, self.samples, self.inclusion, self.estimator, self.seed)
+        return GreedyAS(self.objective, 1.0, 1.0, self.samples, self.inclusion, self.estimator, seed=self.seed)
 
     def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         return replace(self._once()(cases, progress), method=repr(self))

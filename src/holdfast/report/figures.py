@@ -21,6 +21,7 @@ from holdfast.curve import Curve
 from holdfast.data.photographs import is_photograph
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Picture, Results
+from holdfast.ranking import size_text
 from holdfast.report import photographs
 from holdfast.report.pictures import blend, grey, mark
 from holdfast.report.table import number
@@ -182,7 +183,7 @@ def draw_gallery(results: Results, path: Path) -> None:
         rows.append(row)
     if not rows:
         raise HoldfastError(f"{results.path} holds no photographs to draw side by side.")
-    share = f"top {results.study['top']:.0%} of the features"
+    share = f"top {size_text(results.study['top'])} of the features"
     photographs.draw_panels(rows, path, f"{share}; smallest change when only they move, and when they are held")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.data.photographs import is_photograph
 from holdfast.experiment.export import write
 from holdfast.experiment.results import Picture, Results
+from holdfast.ranking import size_text
 from holdfast.report import figures
 from holdfast.report.table import Estimate, Table, number, text
 from holdfast.report.tables import every_table
@@ -53,7 +54,7 @@ def as_markdown(results: Results, tables: list[Table]) -> str:
 def _page(results: Results, tables: list[Table]) -> str:
     read = {name: template_file(name) for name in ("page.css", "page.js")}
     environment = templates()
-    environment.filters |= {"cell": text, "sort": _sort_value, "figure": number}
+    environment.filters |= {"size": size_text, "cell": text, "sort": _sort_value, "figure": number}
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
     drawn = figures.analyses(results)

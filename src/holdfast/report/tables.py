@@ -95,9 +95,11 @@ def _capped(results: Results, measure: dict[str, Any]) -> str:
     curve = results.curve(results.main, measure)
     if curve is None or not bool(curve.censored.any()):
         return ""
+    bounded = bool(torch.isfinite(curve.ceiling[curve.censored]).all())
+    stands = "the largest move possible stands in" if bounded else "as nothing bounds a move there is no area"
     return (
         f"{int(curve.censored.sum())} of the {curve.censored.numel()} points of {results.main} by {measure['name']} "
-        "are censored: no change was found, and the largest move possible stands in."
+        f"are censored: no change was found, and {stands}."
     )
 
 

@@ -14,7 +14,7 @@ from holdfast.report.templates import template_file, templates
 from holdfast.text import Word
 
 
-class Piece(NamedTuple):
+class Stretch(NamedTuple):
     """A run of a text: a relevant word has its ``place``, 0 for the most relevant, and maybe a word to put there."""
 
     text: str
@@ -28,22 +28,22 @@ class Highlighted:
 
     method: str
     question: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Stretch, ...]
     facts: Mapping[str, str]
 
 
-def pieces(
+def stretches(
     text: str, words: Sequence[Word], chosen: Sequence[int], into: Mapping[int, str] | None = None
-) -> list[Piece]:
+) -> list[Stretch]:
     """The text cut at its relevant words: ``chosen`` are their numbers, most relevant first."""
     found, end = [], 0
     for feature in sorted(chosen):
         word = words[feature]
         if word.start > end:
-            found.append(Piece(text[end : word.start]))
-        found.append(Piece(text[word.start : word.end], chosen.index(feature), (into or {}).get(feature)))
+            found.append(Stretch(text[end : word.start]))
+        found.append(Stretch(text[word.start : word.end], chosen.index(feature), (into or {}).get(feature)))
         end = word.end
-    return [*found, Piece(text[end:])] if end < len(text) else found
+    return [*found, Stretch(text[end:])] if end < len(text) else found
 
 
 def write_texts(title: str, explained: Sequence[Highlighted], out: Path) -> None:
@@ -90,7 +90,7 @@ def _story(
             Highlighted(
                 name,
                 "",
-                tuple(pieces(text, words, picture.chosen, into.get((picture.ranking, example)))),
+                tuple(stretches(text, words, picture.chosen, into.get((picture.ranking, example)))),
                 {
                     "only these move": _turned(picture, 0, classes),
                     "these are held": _turned(picture, 1, classes),

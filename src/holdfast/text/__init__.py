@@ -1,9 +1,9 @@
 """Texts: words as features, and what classifiers of texts make of them."""
 
 from holdfast.text.huggingface import huggingface, transformer
-from holdfast.text.model import Reader, Reading, Sentences, TextModel, WordReader
+from holdfast.text.model import Reader, Reading, Sentences, TextModel, WordReader, embed
 from holdfast.text.network import BiLstm
-from holdfast.text.substitution import Substitution, substitute
+from holdfast.text.substitution import Substitution, by_word, substitute
 from holdfast.text.words import Vocabulary, Word, split
 
 __all__ = [
@@ -16,6 +16,8 @@ __all__ = [
     "Vocabulary",
     "Word",
     "WordReader",
+    "by_word",
+    "embed",
     "huggingface",
     "split",
     "substitute",

@@ -19,12 +19,13 @@ _AGREE = 1e-2  # of the largest logit: rounding, of half precision too, no more
 
 
 def huggingface(
-    model: Any, tokenizer: Any, classes: Sequence[str] | None = None, *, device: torch.device | str = "cpu"
+    model: Any, tokenizer: Any, classes: Sequence[str] | None = None, *, device: torch.device | str | None = None
 ) -> TextModel:
-    """A ``AutoModelForSequenceClassification`` and its tokenizer as a ``TextModel``.
+    """An ``AutoModelForSequenceClassification`` and its tokenizer as a ``TextModel``.
 
     Perturbations move the vectors that the model looks its tokens up in. Special tokens and padding never move; the
-    pieces of one word move together. ``classes`` are the model's own ``id2label`` if not given.
+    pieces of one word move together. ``classes`` are the model's own ``id2label`` if not given. The model is put into
+    eval mode, its weights are frozen, and it stays where it is or goes to ``device``.
 
     >>> model = hf.text.huggingface(AutoModelForSequenceClassification.from_pretrained(name),
     ...                             AutoTokenizer.from_pretrained(name))
@@ -33,12 +34,13 @@ def huggingface(
         raise HoldfastError(f"{type(model).__name__} takes no inputs_embeds: its words cannot be moved.")
     if not getattr(tokenizer, "is_fast", False):
         raise HoldfastError(f"{type(tokenizer).__name__} does not tell which pieces are a word: use a fast tokenizer.")
-    model = model.eval().requires_grad_(False).to(device)
+    model = model.eval().requires_grad_(False)
+    model = model if device is None else model.to(device)
     reader = PieceReader(model, tokenizer)
     if classes is None:
         told = getattr(model.config, "id2label", None) or {}
         classes = [str(told[number]) for number in sorted(told)]
-    text_model = TextModel(reader, ThroughVectors(model), classes, device=device)
+    text_model = TextModel(reader, ThroughVectors(model), classes)
     _check_agreement(text_model, model, tokenizer)
     return text_model
 
@@ -50,10 +52,15 @@ def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
     except ImportError as error:
         raise HoldfastError('transformers are not installed: pip install "holdfast[text]".') from error
     try:
-        model = AutoModelForSequenceClassification.from_pretrained(name, use_safetensors=True)
+        model, told = AutoModelForSequenceClassification.from_pretrained(
+            name, use_safetensors=True, output_loading_info=True
+        )
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         raise HoldfastError(f"cannot load {name}: {str(error).strip().splitlines()[0]}") from error
+    if told["missing_keys"]:
+        lacking = sorted(told["missing_keys"])[0]
+        raise HoldfastError(f"{name} has no trained head for classification: {lacking} is not in its weights.")
     return huggingface(model, tokenizer, device=device)
 
 
@@ -68,17 +75,24 @@ class PieceReader(Reader):
         )
         if getattr(model.config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer"):
             self.longest = min(self.longest, model.config.max_position_embeddings - 2)  # they count from 2
+        if len(tokenizer) > len(self.vectors):
+            raise HoldfastError(
+                f"the tokenizer knows {len(tokenizer)} tokens, the model {len(self.vectors)}: they are not a pair."
+            )
         self.names = _names(tokenizer, len(self.vectors))
+        self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
 
     def __call__(self, text: str) -> Reading:
         whole = self.tokenizer(text, truncation=False, verbose=False).encodings[0]
         cut = self.tokenizer(text, truncation=True, max_length=self.longest).encodings[0]
-        numbers = list(dict.fromkeys(word for word in cut.word_ids if word is not None))
+        owners = [None if row in self._special else word for row, word in zip(cut.ids, cut.word_ids, strict=True)]
+        numbers = list(dict.fromkeys(word for word in owners if word is not None))
         place = {word: at for at, word in enumerate(numbers)}
         spans = [cut.word_to_chars(word) for word in numbers]
         words = tuple(Word(text[start:end], start, end) for start, end in spans)
-        owner = tuple(FIXED if word is None else place[word] for word in cut.word_ids)
-        every = {word for word in whole.word_ids if word is not None}
+        owner = tuple(FIXED if word is None else place[word] for word in owners)
+        pairs = zip(whole.ids, whole.word_ids, strict=True)
+        every = {word for row, word in pairs if word is not None and row not in self._special}
         unknown = self.tokenizer.unk_token_id
         known = any(row != unknown for row, one in zip(cut.ids, owner, strict=True) if one != FIXED)
         return Reading(words, tuple(cut.ids), owner, len(every) - len(numbers), known)
@@ -102,7 +116,8 @@ def _names(tokenizer: Any, count: int) -> tuple[str | None, ...]:
     """What the tokens that are whole words are called."""
     tokens = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))
     special = set(tokenizer.all_special_ids)
-    mark = next((mark for mark in ("Ġ", "▁") if any(str(token).startswith(mark) for token in tokens)), "")
+    begun = {mark: sum(str(token).startswith(mark) for token in tokens) for mark in ("Ġ", "▁")}
+    mark = next((mark for mark, times in begun.items() if 10 * times > len(tokens)), "")  # of words, not letters
     names = [
         token.removeprefix(mark)
         if row not in special and token is not None and token.startswith(mark) and token.removeprefix(mark).isalpha()
@@ -121,7 +136,7 @@ def _check_agreement(text_model: TextModel, model: Any, tokenizer: Any) -> None:
         with torch.no_grad():
             own = model(**tokens).logits[0].to(ours)
         off = float((ours[number] - own).abs().max())
-        if off > _AGREE * float(own.abs().max()) + 1e-5:
+        if not off <= _AGREE * float(own.abs().max()) + 1e-5:
             raise HoldfastError(
                 f"{type(model).__name__} answers through inputs_embeds otherwise than to its own tokens (logits differ "
                 f"by {off:.2g}): it does not take padding or vectors as they are meant."

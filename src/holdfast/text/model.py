@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -93,7 +93,7 @@ class TextModel:
     >>> ranking = hf.GreedyAS(budget=5, step=1)(cases)
 
     ``network`` maps ``[R, L, E + 1]`` to logits, as ``Sentences.x`` is laid out. Word vectors may go anywhere: there
-    are no bounds, and a radius that is not found stays infinite.
+    are no bounds, and a radius that is not found stays infinite. The network stays where it is, or goes to ``device``.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class TextModel:
         network: nn.Module,
         classes: Sequence[str] = (),
         *,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
         chunk: int | None = None,
     ):
         self.reader, self.classes = reader, tuple(classes)
-        self.classifier = Classifier(network.to(device), chunk=chunk)
+        self.classifier = Classifier(network if device is None else network.to(device), chunk=chunk)
 
     def read(self, texts: str | Sequence[str]) -> Sentences:
         """Texts as inputs; says which are cut, and refuses those without a word that is known."""
@@ -120,22 +120,26 @@ class TextModel:
         for number, one in enumerate(read):
             rows[number, : len(one.rows)] = torch.tensor(one.rows)
             owner[number, : len(one.owner)] = torch.tensor(one.owner)
-        return Sentences(texts, tuple(one.words for one in read), self.embed(rows), rows, self._features(rows, owner))
+        words, x = tuple(one.words for one in read), embed(rows, self.reader.vectors)
+        return Sentences(texts, words, x, rows, self._features(rows, owner))
 
-    def embed(self, rows: Tensor) -> Tensor:
-        """The inputs ``[B, L, E + 1]`` that rows of the vectors make; -1 is padding."""
-        there = (rows >= 0).to(self.reader.vectors)[..., None]
-        return torch.cat([self.reader.vectors[rows.clamp_min(0)] * there, there], 2)
+    def knows(self, text: str) -> bool:
+        """Whether the text has a word that means something to the model."""
+        read = self.reader(text)
+        return bool(read.words) and read.known
 
     def ask(
         self,
         texts: str | Sequence[str] | Sentences,
-        label: int | str | Sequence[int | str] | None = None,
-        target: int | str | Sequence[int | str] | None = None,
+        label: Any = None,
+        target: Any = None,
     ) -> Cases:
         """Why this label (the prediction if none is given), and not ``target``? Classes by number or by name."""
         read = texts if isinstance(texts, Sentences) else self.read(texts)
-        return self.classifier.ask(read.x, self._numbers(label), self._numbers(target), read.features)
+        cases = self.classifier.ask(read.x, self._numbers(label), self._numbers(target), read.features)
+        if self.classes and len(self.classes) != self.classifier.classes:
+            raise HoldfastError(f"{len(self.classes)} classes are named, the network has {self.classifier.classes}.")
+        return cases
 
     @cached_property
     def known_names(self) -> tuple[str, ...]:
@@ -180,12 +184,19 @@ class TextModel:
         ids = torch.cat([words.ids.expand(-1, -1, width), torch.full_like(words.ids, FIXED)], 2)
         return Features(ids, words.count, "words")
 
-    def _numbers(self, given: int | str | Sequence[int | str] | None) -> Tensor | int | None:
-        if given is None or isinstance(given, int):
-            return given
+    def _numbers(self, given: Any) -> Any:
+        """Names made into numbers; whatever else is given the classifier judges."""
         if isinstance(given, str):
             return class_number(given, self.classes)
-        return torch.tensor([one if isinstance(one, int) else class_number(one, self.classes) for one in given])
+        if isinstance(given, (list, tuple)):
+            return [class_number(one, self.classes) if isinstance(one, str) else one for one in given]
+        return given
+
+
+def embed(rows: Tensor, vectors: Tensor) -> Tensor:
+    """The inputs ``[B, L, E + 1]`` that rows ``[B, L]`` of the vectors make; -1 is padding."""
+    there = (rows >= 0).to(vectors)[..., None]
+    return torch.cat([vectors[rows.clamp_min(0)] * there, there], 2)
 
 
 def _brief(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,15 +14,17 @@ from holdfast.errors import HoldfastError
 from holdfast.robustness import Radii
 from holdfast.robustness.rows import margin
 
+_AT_ONCE = 2**24  # distances between tokens and words
+
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
     """The words that perturbations point to, and whether they change the decision.
 
-    ``rows [B, K, L]`` are those of the vectors that take the place of a token, -1 where it stays. ``times [B, K, L]``
-    is how many times as far as the perturbation the new word's side begins: at most 1 where the perturbed vector is
-    nearest to the new word already, ``inf`` where a token stays. ``changed [B, K]``: the decision with all new words;
-    ``rounded [B, K]``: with only those whose ``times`` is at most 1, each perturbed vector rounded to its nearest word.
+    ``rows [B, K, L]`` are those of the vectors that take the place of a token, -1 where it stays: the first other word
+    on its way. ``times [B, K, L]`` is how many times as far as the perturbation that word's side begins, ``inf`` where
+    a token stays; where it is at most 1 the perturbed vector is no longer nearest to its own word. ``changed [B, K]``:
+    the decision with all new words; ``rounded [B, K]``: with each perturbed vector rounded to the word nearest to it.
     """
 
     rows: Tensor
@@ -38,7 +41,7 @@ def substitute(cases: Cases, radii: Radii, vectors: Tensor) -> Substitution:
     embedded text ``[B, L, E + 1]``; censored perturbations change nothing.
     """
     b, length, width = cases.x.shape
-    if vectors.ndim != 2 or vectors.shape[1] != width - 1:
+    if vectors.ndim != 2 or not len(vectors) or vectors.shape[1] != width - 1:
         raise HoldfastError(f"vectors must be [V, {width - 1}], got {tuple(vectors.shape)}.")
     vectors = vectors.to(cases.x)
     k = radii.radius.shape[1]
@@ -46,20 +49,40 @@ def substitute(cases: Cases, radii: Radii, vectors: Tensor) -> Substitution:
     moved = (move != 0).any(3)
     at = cases.x[:, None, :, :-1].expand(b, k, length, width - 1)[moved]
     rows = torch.full((b, k, length), -1, device=cases.x.device)
-    times = cases.x.new_full((b, k, length), math.inf)
-    found = [_first_met(a, d, vectors) for a, d in zip(at.split(1024), move[moved].split(1024), strict=True)]
-    if found:
-        rows[moved], times[moved] = (torch.cat(part) for part in zip(*found, strict=True))
-    rows = torch.where(torch.isinf(times), -1, rows)
-    return Substitution(rows, times, _turned(cases, rows, vectors), _turned(cases, rows.where(times <= 1, -1), vectors))
+    times, nearest = cases.x.new_full((b, k, length), math.inf), rows.clone()
+    some = max(1, _AT_ONCE // len(vectors))
+    found = [_met(a, d, vectors) for a, d in zip(at.split(some), move[moved].split(some), strict=True)]
+    if len(at):
+        rows[moved], times[moved], nearest[moved] = (torch.cat(part) for part in zip(*found, strict=True))
+    return Substitution(rows, times, _turned(cases, rows, vectors), _turned(cases, nearest, vectors))
 
 
-def _first_met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+def by_word(rows: Sequence[int], owner: Sequence[int], names: Sequence[str]) -> dict[int, str]:
+    """What takes the place of every word, by its number: of a word of several pieces, a word for each that moved.
+
+    ``rows [L]`` are those of one text's ``Substitution``, ``owner [L]`` the number of the word of every token.
+    """
+    found: dict[int, list[str]] = {}
+    for row, word in zip(rows, owner, strict=True):
+        if row >= 0:
+            found.setdefault(word, []).append(names[row])
+    return {word: " ".join(new) for word, new in found.items()}
+
+
+def _met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The first other word on the way, how far it is, and the word nearest at the end, -1 where that is its own."""
     ahead = move @ vectors.T - (move * at).sum(1, keepdim=True)
-    apart = torch.cdist(at, vectors, compute_mode="donot_use_mm_for_euclid_dist").square()
+    apart = _apart(at, vectors)
     own = apart <= 1e-10 * at.square().sum(1, keepdim=True).clamp_min(1)
     times, row = torch.where((ahead > 0) & ~own, apart / (2 * ahead), math.inf).min(1)
-    return row, times
+    least, near = _apart(at + move, vectors).masked_fill_(own, math.inf).min(1)
+    stays = move.square().sum(1) <= least
+    return torch.where(torch.isinf(times), -1, row), times, torch.where(stays, -1, near)
+
+
+def _apart(points: Tensor, vectors: Tensor) -> Tensor:
+    """Squared distances."""
+    return torch.cdist(points, vectors, compute_mode="donot_use_mm_for_euclid_dist").square_()
 
 
 def _turned(cases: Cases, rows: Tensor, vectors: Tensor) -> Tensor:

@@ -75,22 +75,26 @@ class Vocabulary:
     def read(cls, path: str | PathLike[str], keep: Sequence[str] | None = None, most: int | None = None) -> Vocabulary:
         """Vectors from a text file as GloVe's: a word and its numbers on each line, the commonest words first.
 
+        Words with capitals are passed over, since texts are read in lower case.
         ``keep`` and ``most``: only these words, and only so many.
         """
         wanted = None if keep is None else set(keep)
         words: dict[str, np.ndarray] = {}
+        width = 0
         try:
             with Path(path).open(encoding="utf-8") as file:
                 for line in file:
-                    word, _, numbers = line.rstrip("\n").partition(" ")
+                    parts = line.rstrip("\n").split(" ")
+                    width = width or len(parts) - 1
+                    word = " ".join(parts[:-width])  # GloVe's largest file has words with blanks inside
                     if most is not None and len(words) >= most:
                         break
-                    if (wanted is None or word in wanted) and word not in words:
-                        words[word] = np.array(numbers.split(" "), dtype=np.float32)
+                    if (wanted is None or word in wanted) and word not in words and word == word.lower():
+                        words[word] = np.array(parts[-width:], dtype=np.float32)
         except (OSError, UnicodeDecodeError) as error:
             raise HoldfastError(f"cannot read word vectors from {path}: {error}.") from error
         except ValueError as error:
             raise HoldfastError(f"{path} holds no word vectors: its lines should be a word and numbers.") from error
-        if not words or len({len(vector) for vector in words.values()}) != 1:
-            raise HoldfastError(f"{path} should have as many numbers for every word, and at least one word.")
+        if not words or not width:
+            raise HoldfastError(f"{path} holds no word vectors: its lines should be a word and numbers.")
         return cls(tuple(words), torch.from_numpy(np.stack(list(words.values()))))

@@ -1,0 +1,34 @@
+"""Files of a folder, a .zip or a .tar, read without unpacking anything to disk."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from holdfast.errors import HoldfastError
+
+
+def files_of(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Name, with slashes, and content of every file whose name is wanted."""
+    root = Path(root)
+    try:
+        if root.is_dir():
+            for path in sorted(root.rglob("*")):
+                name = path.relative_to(root).as_posix()
+                if path.is_file() and wanted(name):
+                    yield name, path.read_bytes()
+        elif root.is_file() and zipfile.is_zipfile(root):
+            with zipfile.ZipFile(root) as archive:
+                for name in archive.namelist():
+                    if not name.endswith("/") and wanted(name):
+                        yield name, archive.read(name)
+        else:
+            with tarfile.open(root) as archive:
+                for member in archive:
+                    file = archive.extractfile(member) if member.isfile() and wanted(member.name) else None
+                    if file is not None:
+                        yield member.name, file.read()
+    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+        raise HoldfastError(f"cannot read {root}: {error}.") from error
