@@ -182,6 +182,28 @@ def test_greedy_takes_the_best_single_feature_each_time() -> None:
             chosen[order[case, turn]] = True
 
 
+@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
+def test_a_shortlist_of_everything_is_greedy(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+    cases = _cases(3)
+    objective = kind(hf.MinNorm(steps=40))
+    tried = hf.GreedyAS(objective, budget=3, step=1, shortlist=D, samples=2)(cases).order[:, :3]
+    relevant = torch.zeros(3, 3, D, dtype=torch.bool)
+    for turn in range(3):
+        relevant[:, turn:] |= torch.nn.functional.one_hot(tried[:, turn], D).bool()[:, None]
+    best = hf.Greedy(objective, budget=3, step=1)(cases).top([1, 2, 3])
+    ours, theirs = objective(cases, relevant), objective(cases, best)
+    # Equal choices, but for features between which the search cannot tell.
+    assert torch.allclose(ours, theirs, rtol=1e-2)
+
+
+def test_a_shortlist_changes_only_the_order_of_its_own() -> None:
+    cases = _cases(2)
+    game = Game()
+    plain = hf.GreedyAS(game, budget=2, step=1, samples=200, inclusion=0.5, estimator=hf.Regression())
+    listed = hf.GreedyAS(game, budget=2, step=1, samples=200, inclusion=0.5, estimator=hf.Regression(), shortlist=3)
+    assert torch.equal(plain(cases).order, listed(cases).order), "in a linear game a value is what a trial says"
+
+
 def test_small_steps_and_budgets_rank_what_they_say() -> None:
     seen: list[tuple[int, int]] = []
     ranking = hf.GreedyAS(budget=5, step=2, samples=4)(
@@ -225,6 +247,8 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
         lambda: hf.GreedyAS(samples=0),
         lambda: hf.GreedyAS(inclusion=1.0),
         lambda: hf.GreedyAS(step=0.0),
+        lambda: hf.GreedyAS(step=1, shortlist=0),
+        lambda: hf.GreedyAS(shortlist=2),  # step is a share
         lambda: hf.BoundaryNormals(steps=0),
         lambda: hf.BoundaryNormals(classes=0),
         lambda: hf.BoundaryNormals(soft=-1),

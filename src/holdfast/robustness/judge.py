@@ -58,7 +58,7 @@ class Judge(Robustness):
         return self.steps * (5 + self.starts) + self.classes * (self.steps + self.steps // 2)
 
     def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
-        return MinNorm(self.p, seed=self.seed).warm(cases, subsets)
+        return MinNorm(self.p, min(100, 2 * self.steps), seed=self.seed).warm(cases, subsets)
 
     def search(self, rows: Rows, start: Tensor | None) -> Found:
         search = Search(rows, self.p, self.seed)
