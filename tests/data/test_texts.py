@@ -76,6 +76,8 @@ def test_texts_are_cut_and_taken_in_turn(tmp_path: Path) -> None:
     assert found.y.tolist() == [0, 1] * 6
     assert len(found.first(3)) == 3
     assert len(found.cut(least=8, most=9)) == 0
+    whole = topic_sentences()
+    assert whole.cut(least=1, most=100).texts == whole.texts, "what is short enough keeps its last full stop"
 
 
 def test_yahoo_answers_are_read_by_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

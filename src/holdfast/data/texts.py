@@ -86,8 +86,8 @@ class Texts:
         """Each up to its word number ``most``; those of fewer than ``least`` words are left out."""
         words = [words_of(text) for text in self.texts]
         kept = [number for number, of in enumerate(words) if len(of) >= least]
-        shorter = [self.texts[number][: words[number][min(most, len(words[number])) - 1].end] for number in kept]
-        return replace(self.some(kept), texts=tuple(shorter))
+        ends = [len(self.texts[n]) if len(words[n]) <= most else words[n][most - 1].end for n in kept]
+        return replace(self.some(kept), texts=tuple(self.texts[n][:end] for n, end in zip(kept, ends, strict=True)))
 
 
 def read_texts(source: str, most: int | None = None) -> Texts:
