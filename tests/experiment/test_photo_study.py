@@ -122,7 +122,7 @@ def test_superpixels_and_pixels_of_photographs(
     [
         (
             {"network": "resnet50"},
-            "model.network should be mnist-cnn, efficientnet-lite0, torchvision:NAME or timm:NAME",
+            "model.network should be mnist-cnn, efficientnet-lite0, text-bilstm, torchvision:NAME, timm:NAME",
         ),
         ({"network": "torchvision:huge"}, "torchvision has no network 'huge'"),
         ({"network": "mnist-cnn"}, "model.network should be efficientnet-lite0, torchvision:NAME or timm:NAME"),

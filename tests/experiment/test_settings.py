@@ -10,7 +10,10 @@ from studies import SMALL, checksums_of
 
 BAD = {
     # key, what stands there, what is said
-    'name = "mnist"': ('name = "mist"', "data.name should be 'mnist', 'fashion-mnist' or 'photographs', got 'mist'"),
+    'name = "mnist"': (
+        'name = "mist"',
+        "data.name should be 'mnist', 'fashion-mnist', 'photographs', 'texts' or 'eraser-movies', got 'mist'",
+    ),
     "count = 3": ("count = 0", "data.count should be greater than or equal to 1, got 0"),
     "first = 10": ("frist = 10", "data.frist is not a setting: use one of name, root, first, count"),
     'use = "grad"': ('use = "gard"', "explainers.Grad.use should be one of greedy-as, .*, got 'gard'"),
@@ -54,7 +57,7 @@ BAD = {
     ),
     "sizes = [0.1, 0.3]": ("sizes = [0.1, 30]", "sizes.1 should be less than 1, got 30"),
     "sizes = [0.1, 0.3]\n": ("sizes = [0.3, 0.1]\n", "sizes should be shares of the features that rise"),
-    "sizes = [0.1, 0.3]\n\n": ("sizes = [0.1]\n\n", "sizes should be List should have at least 2 items"),
+    "sizes = [0.1, 0.3]\n\n": ("sizes = [0.1]\n\n", "sizes should be Value should have at least 2 items"),
     "count = 5 }": ('count = "five" }', r"references should be \{ first = N, count = N \}"),
     'values = ["uniform", 0, 1]': ('values = ["uniform", 0, 0]', "'Insertion, reference 0' is named twice"),
     'values = ["uniform", 0, 1]\n': ("values = [nan]\n", r"analyses.references.values.0 should be a finite number"),
@@ -87,7 +90,8 @@ def test_experiments_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_the_named_ones_are_the_papers() -> None:
-    assert named() == ["paper-fashion", "paper-imagenet", "paper-mnist", "paper-mnist-quick"]
+    texts = ["paper-text", "paper-text-quick", "people-movies"]
+    assert named() == ["paper-fashion", "paper-imagenet", "paper-mnist", "paper-mnist-quick", *texts]
     full = load("paper-mnist")
     table = [name for name, piece in full.explainers.items() if piece.group == "table"]
     assert table == ["Grad", "IG", "EG", "SHAP", "LOO", "BBMP", "CFX", "Random", "Greedy-AS"]

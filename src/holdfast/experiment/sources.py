@@ -184,8 +184,9 @@ def _check_network(settings: Settings) -> None:
         kinds = ("text-bilstm", "huggingface")
     if asked not in kinds:
         told = [f"{kind}:NAME" if kind in ("torchvision", "timm", "huggingface") else kind for kind in kinds]
+        listed = " or ".join(filter(None, (", ".join(told[:-1]), told[-1])))
         given = settings.model.network
-        raise HoldfastError(f"model.network should be {' or '.join(told)} for {data.name}, got {given!r}.")
+        raise HoldfastError(f"model.network should be {listed} for {data.name}, got {given!r}.")
     if data.is_text != (settings.features.kind == "words"):
         raise HoldfastError(f'features.kind should {"" if data.is_text else "not "}be "words" for {data.name}.')
 
