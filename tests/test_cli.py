@@ -283,7 +283,7 @@ def test_an_interrupted_explanation_ends_cleanly(
         def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(words, "explainer", lambda *settings: Interrupted())
+    monkeypatch.setattr(words.Wanted, "explainer", lambda *settings: Interrupted())
     monkeypatch.setattr(sys, "argv", ["holdfast", "explain", "--digit", "0", "--out", str(tmp_path / "e.png")])
     with pytest.raises(SystemExit) as ended:
         cli.main()

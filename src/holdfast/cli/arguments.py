@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import fields, replace
+import re
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
 from holdfast.explainers import Explainer, Grad, Random
 from holdfast.ranking import check_size
 from holdfast.reference import Words
-from holdfast.robustness import MinNorm, Robustness
+from holdfast.robustness import Judge, MinNorm, Robustness
 
 
 def usable_device(device: str) -> torch.device:
@@ -28,6 +29,11 @@ def usable_device(device: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise HoldfastError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from error
     return torch.device(device)
+
+
+def class_name(text: str) -> int | str:
+    """A class by its number, or by its name."""
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
 
 
 def norm(p: str) -> float:
@@ -94,35 +100,42 @@ def size(text: str) -> float | int:
     return size
 
 
-def explainer(
-    name: str,
-    objective: str | None,
-    p: float,
-    budget: float | int,
-    reference: str | None,
-    seed: int,
-    words: Words | None = None,
-) -> Explainer:
-    """The explainer of that name, ranking as many features as will be shown; of a text, random ``words`` stand in."""
-    if name not in EXPLAINERS:
-        raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(EXPLAINERS)}.")
-    if objective not in (None, *OBJECTIVES):
-        raise HoldfastError(f"--objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}.")
-    made: Any = EXPLAINERS[name]()
-    known = {field.name for field in fields(made)}
-    if objective is not None and "objective" not in known:
-        raise HoldfastError(f"{name} optimises nothing: leave --objective out.")
-    search = MinNorm(p, steps=20)
-    given: dict[str, Any] = {"robustness": search, "budget": budget, "seed": seed}
-    given["objective"] = OBJECTIVES[objective or "rest"](search)
-    if reference is not None:
-        if "reference" not in known:
-            raise HoldfastError(f"{name} takes no reference: leave --reference out.")
-        given["reference"] = _reference(reference, words)
-    if words is not None and name == "expected-gradients":
-        given["references"] = words
-    found: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
-    return found
+@dataclass(frozen=True)
+class Wanted:
+    """What an explanation should be: a ``size`` of features, found by which norm, objective, reference and seed."""
+
+    size: float | int
+    p: float
+    objective: str | None
+    reference: str | None
+    seed: int
+
+    def explainer(self, name: str, words: Words | None = None) -> Explainer:
+        """The explainer of that name, ranking as many features as will be shown; ``words`` stand in those of a text."""
+        if name not in EXPLAINERS:
+            raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(EXPLAINERS)}.")
+        if self.objective not in (None, *OBJECTIVES):
+            raise HoldfastError(f"--objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
+        made: Any = EXPLAINERS[name]()
+        known = {field.name for field in fields(made)}
+        if self.objective is not None and "objective" not in known:
+            raise HoldfastError(f"{name} optimises nothing: leave --objective out.")
+        search = MinNorm(self.p, steps=20)
+        given: dict[str, Any] = {"robustness": search, "budget": self.size, "seed": self.seed}
+        given["objective"] = OBJECTIVES[self.objective or "rest"](search)
+        if self.reference is not None:
+            if "reference" not in known:
+                raise HoldfastError(f"{name} takes no reference: leave --reference out.")
+            given["reference"] = _reference(self.reference, words)
+        if words is not None and name == "expected-gradients":
+            given["references"] = words
+        found: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
+        return found
+
+    def judge(self, photograph: bool = False) -> Judge:
+        """Who measures it: for a photograph smaller than quick, which would take as long as the explanation."""
+        judge = Judge(self.p, 15, classes=3, starts=0) if photograph else Judge.quick(self.p)
+        return replace(judge, seed=self.seed)
 
 
 def _reference(text: str, words: Words | None) -> float | str | Words:

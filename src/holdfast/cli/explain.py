@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.markup import escape
 from rich.table import Table
-from torch import Tensor
 
-from holdfast.cases import Cases
 from holdfast.cli import arguments
+from holdfast.cli.answer import SUBSETS, Answer, answered
 from holdfast.cli.app import Device, Digit, FeatureKind, ImageFile, Json, Model, Photo, Seed, app
 from holdfast.cli.app import out as console
 from holdfast.cli.explain_text import explain_text
-from holdfast.cli.show import print_json, progress_bar, shown_radius
+from holdfast.cli.show import print_json
 from holdfast.cli.subject import Subject, subject
 from holdfast.errors import HoldfastError
 from holdfast.experiment.names import EXPLAINERS
-from holdfast.explainers import Explainer
-from holdfast.model import Queries
-from holdfast.ranking import Ranking
 from holdfast.report import draw_explanations, photographs
 from holdfast.report.photographs import Panel, draw_panels
-from holdfast.robustness import Judge, Radii
-
-_SUBSETS = ("only these move", "these are held")
 
 
 @app.command()
@@ -66,24 +57,23 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Which features does the prediction for one image or text hold fast to?"""
-    norm = arguments.norm(p)
+    size = arguments.size(top or ("20%" if text is None else "5"))
+    wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed)
     if text is not None:
         if (image, digit, photo, features) != (None, None, None, None) or resize:
             raise HoldfastError("--text is a text by itself: leave images and their features out.")
-        page, size = out or Path("explanation.html"), arguments.size(top or "5")
-        explain_text(text, model, method, objective, target, reference, size, norm, page, device, seed, as_json)
+        explain_text(text, method, target, wanted, model, out or Path("explanation.html"), device, as_json)
         return
-    size, out = arguments.size(top or "20%"), out or Path("explanation.png")
+    out = out or Path("explanation.png")
     arguments.check_picture(out)
-    explainer = arguments.explainer(method, objective, norm, size, reference, seed)
+    explainer = wanted.explainer(method)
     asked = subject(image, digit, photo, model, resize, device)
     aim, laid = asked.number(target), asked.features(features)
-    # A photograph's judge is smaller than Judge.quick(), which would take as long as the explanation.
-    judge = Judge(norm, 15, classes=3, starts=0) if asked.photograph else Judge.quick(norm)
-    judge = replace(judge, seed=seed)
+    judge = wanted.judge(asked.photograph)
 
-    def answer(target: int | None) -> _Answer:
-        return _answered(asked, asked.model.ask(asked.x, target=target, features=laid), explainer, judge, size, as_json)
+    def answer(target: int | None) -> Answer:
+        cases = asked.model.ask(asked.x, target=target, features=laid)
+        return answered(cases, asked.called, explainer, judge, size, as_json)
 
     found = answer(aim)
     if not asked.photograph:
@@ -91,7 +81,7 @@ def explain(
         notes = found.notes
     else:  # beside a target, the same question without it: to see what is particular to that class
         drawn = [found] if aim is None else [answer(None), found]
-        draw_panels([one.panels(asked) for one in drawn], out)
+        draw_panels([_panels(asked, one) for one in drawn], out)
         notes = [f"{one.question} {note}" if len(drawn) > 1 else note for one in drawn for note in one.notes]
     if as_json:
         _print_json(asked, found, notes, out)
@@ -99,66 +89,32 @@ def explain(
         _print_table(asked, found, f"L{p}", method, notes, out)
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """One question, the order of its features, those called relevant ``[1, 1, d]``, and the two smallest changes."""
-
-    question: str
-    cases: Cases
-    ranking: Ranking
-    relevant: Tensor
-    radii: Radii
-    spent: Queries
-
-    @property
-    def chosen(self) -> list[int]:
-        """The relevant features, most relevant first."""
-        return [feature for feature in self.ranking.order[0].tolist() if bool(self.relevant[0, 0, feature])]
-
-    @property
-    def notes(self) -> list[str]:
-        return [*self.ranking.notes, *_ties(self.ranking, len(self.chosen)), *self.radii.notes]
-
-    def pertinent(self) -> tuple[list[int], list[int]]:
-        """The relevant features that the smallest change inside them turns down, and those it turns up."""
-        change = self.cases.features.pool(self.radii.witness[:, 0] - self.cases.x)[0]
-        down = [feature for feature in self.chosen if float(change[feature]) < 0]
-        return down, [feature for feature in self.chosen if float(change[feature]) > 0]
-
-    def panels(self, asked: Subject) -> list[Panel]:
-        """A photograph, what is called relevant, the order of everything, and the two smallest changes."""
-        cases, count = self.cases, int(self.ranking.count[0])
-        place = self.ranking.order.argsort(1) / max(1, count - 1)
-        x, heat = cases.x[0].cpu().numpy(), cases.features.spread((1 - place).to(cases.x))[0].cpu().numpy()
-        top = cases.features.expand(self.relevant[:, 0])[0].cpu().numpy()
-        panels = [
-            Panel(photographs.plain(x), _share(asked, cases.x, int(cases.label[0])), asked.title),
-            Panel(photographs.outlined(x, top), self.question, f"top {len(self.chosen)} of {count}"),
-            Panel(photographs.heated(x, heat), "order of all features", "bright: first"),
-        ]
-        for k, what in enumerate(_SUBSETS):
-            pixels, times = photographs.amplified((self.radii.witness[0, k] - cases.x[0]).cpu().numpy())
-            below = f"{what}, x {times:g}: radius {shown_radius(self.radii, 0, k)}"
-            panels.append(Panel(pixels, _turned(asked, self.radii, k), below))
-        return panels
+def _pertinent(found: Answer) -> tuple[list[int], list[int]]:
+    """The relevant features that the smallest change inside them turns down, and those it turns up."""
+    change = found.cases.features.pool(found.radii.witness[:, 0] - found.cases.x)[0]
+    down = [feature for feature in found.chosen if float(change[feature]) < 0]
+    return down, [feature for feature in found.chosen if float(change[feature]) > 0]
 
 
-def _answered(
-    asked: Subject, cases: Cases, explainer: Explainer, judge: Judge, size: float | int, quiet: bool
-) -> _Answer:
-    question = _question(asked, cases)
-    with progress_bar(f"ranking features: {question}", quiet) as progress:
-        started = asked.model.queries
-        ranking = explainer(cases, progress)
-        spent = asked.model.queries - started
-    relevant = ranking.top([size])
-    with progress_bar("measuring", quiet) as progress:
-        radii = judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
-    return _Answer(question, cases, ranking, relevant, radii, spent)
+def _panels(asked: Subject, found: Answer) -> list[Panel]:
+    """A photograph, what is called relevant, the order of everything, and the two smallest changes."""
+    cases, count = found.cases, int(found.ranking.count[0])
+    place = found.ranking.order.argsort(1) / max(1, count - 1)
+    x, heat = cases.x[0].cpu().numpy(), cases.features.spread((1 - place).to(cases.x))[0].cpu().numpy()
+    top = cases.features.expand(found.relevant[:, 0])[0].cpu().numpy()
+    panels = [
+        Panel(photographs.plain(x), found.prediction, asked.title),
+        Panel(photographs.outlined(x, top), found.question, f"top {len(found.chosen)} of {count}"),
+        Panel(photographs.heated(x, heat), "order of all features", "bright: first"),
+    ]
+    for k, what in enumerate(SUBSETS):
+        pixels, times = photographs.amplified((found.radii.witness[0, k] - cases.x[0]).cpu().numpy())
+        panels.append(Panel(pixels, found.turned(k), f"{what}, x {times:g}: radius {found.radius(k)}"))
+    return panels
 
 
-def _print_json(asked: Subject, found: _Answer, notes: list[str], out: Path) -> None:
-    off, on = found.pertinent()
+def _print_json(asked: Subject, found: Answer, notes: list[str], out: Path) -> None:
+    off, on = _pertinent(found)
     ranking, spent = found.ranking, found.spent
     extra: dict[str, Any] = {
         "explainer": ranking.method,
@@ -170,22 +126,22 @@ def _print_json(asked: Subject, found: _Answer, notes: list[str], out: Path) -> 
         "picture": str(out),
         "notes": notes,
     }
-    print_json(found.cases, found.radii, [asked.name], list(_SUBSETS), extra)
+    print_json(found.cases, found.radii, [asked.name], list(SUBSETS), extra)
 
 
-def _print_table(asked: Subject, found: _Answer, norm: str, method: str, notes: list[str], out: Path) -> None:
+def _print_table(asked: Subject, found: Answer, norm: str, method: str, notes: list[str], out: Path) -> None:
     cases, ranking, radii = found.cases, found.ranking, found.radii
     table = Table(show_header=False)
     table.add_row("input", escape(asked.title))
-    table.add_row("prediction", _share(asked, cases.x, int(cases.label[0])))
+    table.add_row("prediction", found.prediction)
     table.add_row("question", found.question)
     table.add_row("explanation", f"{len(found.chosen)} of {int(ranking.count[0])} {cases.features.kind}, by {method}")
     if not asked.photograph:
-        off, on = found.pertinent()
+        off, on = _pertinent(found)
         table.add_row("pertinent positive", f"{len(off)}: lit, would be turned off")
         table.add_row("pertinent negative", f"{len(on)}: dark, would be turned on")
-    for k, what in enumerate(_SUBSETS):
-        table.add_row(f"{norm} radius, {what}", f"{shown_radius(radii, 0, k)}, {_turned(asked, radii, k)}")
+    for k, what in enumerate(SUBSETS):
+        table.add_row(f"{norm} radius, {what}", f"{found.radius(k)}, {found.turned(k)}")
     if ranking.doubt is not None:
         table.add_row("unsettled at the cuts", f"{float(ranking.doubt[0]):.0%} of the features")
     table.add_row("model rows", f"{found.spent.forward:,} to explain, {radii.queries.forward:,} to judge")
@@ -193,32 +149,3 @@ def _print_table(asked: Subject, found: _Answer, norm: str, method: str, notes: 
     for note in notes:
         console.print(f"note: {note}", highlight=False)
     console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
-
-
-def _question(asked: Subject, cases: Cases) -> str:
-    label, target = int(cases.label[0]), int(cases.target[0])
-    return f"why {asked.called(label)}" + (f" and not {asked.called(target)}?" if target >= 0 else "?")
-
-
-def _share(asked: Subject, x: Tensor, number: int) -> str:
-    """A class and its probability for an input ``[1, *shape]``."""
-    share = asked.model.probabilities(asked.model(x, as_it_is=True))[0, number]
-    return f"{asked.called(number)} ({float(share):.0%})"
-
-
-def _turned(asked: Subject, radii: Radii, k: int) -> str:
-    if bool(radii.censored[0, k]):
-        return "no change found: censored"
-    return f"turns into {_share(asked, radii.witness[:, k], int(radii.turned[0, k]))}"
-
-
-def _ties(ranking: Ranking, shown: int) -> list[str]:
-    """A note where equal scores lie on both sides of the cut."""
-    along = ranking.scores[0].gather(0, ranking.order[0])[: int(ranking.count[0])]
-    if shown >= len(along) or float(along[shown - 1]) != float(along[shown]):
-        return []
-    equal = int((along[:shown] == along[shown]).sum())
-    return [
-        f"{equal} of the {shown} features shown have the same score as some that are not: a draw of the seed chose "
-        "among them."
-    ]

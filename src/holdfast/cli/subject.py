@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from holdfast.cases import Cases, class_number
-from holdfast.cli.arguments import usable_device
+from holdfast.cli.arguments import class_name, usable_device
 from holdfast.data import imagenet_classifier, imagenet_names, mnist, mnist_cnn, photos, read_photo, zoo_classifier
 from holdfast.data.zoo import LIBRARIES, cut_for
 from holdfast.errors import HoldfastError
@@ -37,9 +36,8 @@ class Subject:
 
     def number(self, text: str | None) -> int | None:
         """A class from its number or its name."""
-        if text is None or re.fullmatch(r"-?\d+", text):
-            return None if text is None else int(text)
-        return class_number(text, self.classes)
+        named = None if text is None else class_name(text)
+        return class_number(named, self.classes) if isinstance(named, str) else named
 
     def features(self, text: str | None) -> Features:
         """Features from pixels, patches:N or superpixels:N; patches of 16 x 16 for a photograph if nothing is said."""

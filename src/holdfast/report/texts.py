@@ -28,7 +28,7 @@ class Highlighted:
 
     method: str
     question: str
-    pieces: tuple[Stretch, ...]
+    stretches: tuple[Stretch, ...]
     facts: Mapping[str, str]
 
 
