@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from holdfast.experiment import Store, run
 from holdfast.experiment.results import Results
 from holdfast.experiment.settings import load, named, study
 from holdfast.report.page import as_markdown, write_page
+from holdfast.report.table import Estimate
 from holdfast.text import Vocabulary
 
 HEAD = """
@@ -161,6 +163,14 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     assert torch.equal(found_in_five, (top[:, :5] == 2).any(1).double() / 5)
     tables = {table.key: table for table in write_page(results, tmp_path / "report.html")}
     assert tables["people"].columns[1:7] == ("p@1", "p@2", "p@3", "p@4", "p@5", "mAP")
+    for against, at_5, _, average, _ in tables["people-in-pairs"].rows:
+        ours, theirs = found.methods.index(results.main), found.methods.index(str(against))
+        gain = found.precision[ours, 4].mean() - found.precision[theirs, 4].mean()
+        assert isinstance(at_5, Estimate)
+        assert isinstance(average, Estimate)
+        assert math.isclose(at_5.value, float(gain), abs_tol=1e-12)
+        assert at_5.low <= at_5.value <= at_5.high
+    assert len(tables["people-in-pairs"].rows) == len(found.methods) - 1
     with pytest.raises(hf.HoldfastError, match="trained on movies with --weights"):
         study(load(_file(tmp_path, data, REST)), "people", tmp_path)
 
