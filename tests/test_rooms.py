@@ -17,6 +17,7 @@ ORDER = [
     "features",
     "cases",
     "pace",
+    "scores",
     "model",
     "reference",
     "ranking",

@@ -7,24 +7,22 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from holdfast.cases import Cases
 from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.pace import Pace, fastest
+from holdfast.scores import Scores, first_line
 
 if TYPE_CHECKING:
     from holdfast.features import Features
 
 Bound = float | Sequence[float] | Tensor
-Output = Literal["logits", "log-probabilities", "softmax", "probabilities"]
 
-_SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
 _CPU_ACTIVATIONS = 16 * 2**20  # about a core's share of cache: larger batches measure slower
 _CPU_FEW = 2**30  # what a few rows of a large network may take: one at a time measures slower, too
 _GPU_SHARE = 1 / 8  # of a GPU's memory that activations may fill
@@ -94,12 +92,13 @@ class Classifier:
         self.pace = Pace() if pace is None else pace
         self._chunk = chunk
         self._chunks: dict[tuple[int, ...], int] = {}
-        self._output: Output | None = None
+        self._scores: Scores | None = None  # what the module puts out, once it was asked
         self._form: nn.Module | None = None  # the module as the pace has it
 
     def __repr__(self) -> str:
         box = "None" if self.low is None or self.high is None else f"({_brief(self.low)}, {_brief(self.high)})"
-        return f"Classifier({type(self.module).__name__}, bounds={box}, output={self._output or 'not seen yet'})"
+        seen = "not seen yet" if self._scores is None else self._scores.kind
+        return f"Classifier({type(self.module).__name__}, bounds={box}, output={seen})"
 
     # ------------------------------------------------------------------ asking
 
@@ -163,7 +162,7 @@ class Classifier:
     def through(self, module: nn.Module) -> Classifier:
         """This classifier with another module in front of or around its own: same bounds, pace and counts so far."""
         other = copy.copy(self)
-        other.module, other._chunks, other._output, other._form = module, {}, None, None
+        other.module, other._chunks, other._scores, other._form = module, {}, None, None
         return other
 
     def on(self, device: torch.device | str) -> Classifier:
@@ -222,6 +221,7 @@ class Classifier:
 
     def _measure_chunk(self, row: Tensor) -> int:
         """Rows whose saved activations fill a budget. Counted, not timed: the same answer every time."""
+        self._look(row)
         held: dict[int, int] = {}
 
         def note(tensor: Tensor) -> Tensor:
@@ -255,73 +255,24 @@ class Classifier:
         if size > count:
             rows = torch.cat([rows, rows[-1:].detach().expand(size - count, *rows.shape[1:])])
         half = nullcontext() if draft is None else torch.autocast(rows.device.type, dtype=draft)
-        with half, _SoftmaxInputs() if self._output == "softmax" else nullcontext() as seen:
-            out: Tensor = module(rows.to(self.module_dtype))
-        if seen is not None:
-            out = seen.input_of(out)
-        out = out[:count].to(self.dtype)
-        if self._output == "probabilities":
-            out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
-        return out  # log-probabilities differ from logits by a constant a row, which margins do not see
+        with half:
+            return self._look(rows.detach()).logits(module, rows.to(self.module_dtype), self.dtype)[:count]
 
-    def _look(self, rows: Tensor) -> None:
-        """Find out once what the module puts out, from the given rows and noisy copies of them."""
-        if self._output is not None:
-            return
-        noise = torch.randn(8, *rows.shape[1:], generator=torch.Generator().manual_seed(0)).to(rows)
-        some = rows[:8]
-        probes = torch.cat([some, some[:1] + noise * some.std(correction=0).clamp_min(0.1)])
-        if self.low is not None and self.high is not None:
-            probes = probes.clamp(self.low, self.high)
-        out, last = self._probe(probes)
-        self._check_output(out[: len(some)])
-        self.classes = out.shape[1]
-        score = out[torch.isfinite(out).all(1)].to(self.dtype)  # noise may leave the domain of the module
-        tolerance = 100 * torch.finfo(self.module_dtype).eps
-        one = torch.ones(len(score)).to(score)
-        if bool((score >= 0).all()) and torch.allclose(score.sum(1), one, atol=tolerance):
-            self._output = "softmax" if last else "probabilities"
-        elif bool((score <= tolerance).all()) and torch.allclose(score.logsumexp(1).exp(), one, atol=tolerance):
-            self._output = "log-probabilities"
-        else:
-            self._output = "logits"
-
-    def _probe(self, rows: Tensor) -> tuple[Tensor, bool]:
-        """What the module returns, and whether a softmax was the last thing it did."""
-
-        def work(piece: slice) -> tuple[Tensor, bool]:
-            with _SoftmaxInputs() as seen:
-                out = self.module(rows[piece].to(self.module_dtype))
-            count = piece.stop - piece.start
-            if not isinstance(out, Tensor):
-                raise HoldfastError(f"the module must return a tensor [R, classes], it returned {type(out).__name__}.")
-            if out.ndim != 2 or len(out) != count:
-                raise HoldfastError(f"the module must return [R, classes]: {count} rows gave shape {tuple(out.shape)}.")
-            return out, seen.holds(out)
-
-        try:
-            with torch.no_grad():
-                parts = [part for _, part in chunked(work, len(rows), self._chunk or len(rows))]
-        except (torch.OutOfMemoryError, HoldfastError):
-            raise
-        except (RuntimeError, IndexError, ValueError, TypeError) as error:
-            shape = tuple(rows.shape[1:])
-            raise HoldfastError(f"the module cannot take inputs of shape {shape}: {_first_line(error)}") from error
-        return torch.cat([out for out, _ in parts]), all(last for _, last in parts)
-
-    @staticmethod
-    def _check_output(out: Tensor) -> None:
-        if out.shape[1] < 2:
-            raise HoldfastError(
-                "the module returns one column: a classifier needs a score for each of at least two classes "
-                "(for a single logit z, return [-z, z] instead)."
-            )
-        if not bool(torch.isfinite(out).all()):
-            raise HoldfastError("the module returns NaN or infinite scores.")
+    def _look(self, rows: Tensor) -> Scores:
+        """What the module puts out: found out once, from the given rows and noisy copies of them."""
+        if self._scores is None:
+            noise = torch.randn(8, *rows.shape[1:], generator=torch.Generator().manual_seed(0)).to(rows)
+            some = rows[:8]
+            probes = torch.cat([some, some[:1] + noise * some.std(correction=0).clamp_min(0.1)])
+            if self.low is not None and self.high is not None:
+                probes = probes.clamp(self.low, self.high)
+            self._scores = Scores.of(self.module, probes.to(self.module_dtype), len(some), self._chunk)
+            self.classes = self._scores.classes
+        return self._scores
 
     def warn_if_saturated(self, logits: Tensor) -> None:
         """Say so when probabilities have rounded to 0 and 1: no gradient is left to follow there."""
-        if self._output != "probabilities":
+        if self._scores is None or self._scores.kind != "probabilities":
             return
         floor = torch.tensor(torch.finfo(logits.dtype).tiny, dtype=logits.dtype).log()
         flat = int((logits.topk(2).values[:, 1] <= floor).sum())
@@ -375,11 +326,12 @@ class BlackBox(Classifier):
     def __repr__(self) -> str:
         return super().__repr__().replace("Classifier(_Function", "BlackBox(function", 1)
 
-    def _look(self, rows: Tensor) -> None:
-        if self._output is None:
-            super()._look(rows)
-            self._sums_to_one = self._output in ("softmax", "probabilities")
-            self._output = "logits"  # whatever the scores are, they are explained as they are
+    def _look(self, rows: Tensor) -> Scores:
+        if self._scores is None:
+            scores = super()._look(rows)
+            self._sums_to_one = scores.kind in ("softmax", "probabilities")
+            self._scores = replace(scores, kind="logits")  # whatever the scores are, they are explained as they are
+        return self._scores
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits if self._sums_to_one else super().probabilities(logits)
@@ -432,7 +384,7 @@ class _Function(nn.Module):
         try:
             out = torch.as_tensor(self.function(rows.detach().cpu().numpy())).to(rows.device)
         except TypeError as error:
-            raise HoldfastError(f"the function must return numbers: {_first_line(error)}") from error
+            raise HoldfastError(f"the function must return numbers: {first_line(error)}") from error
         if self.decisions is None:
             return out.to(rows.dtype) if out.ndim == 2 else out
         if out.shape != rows.shape[:1] or out.is_floating_point():
@@ -448,31 +400,5 @@ class _Function(nn.Module):
         return nn.functional.one_hot(out.long(), self.decisions).float()
 
 
-class _SoftmaxInputs(TorchFunctionMode):
-    """Remembers what went into each softmax, so that the logits behind a module's last one can be used."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: list[tuple[Tensor, Tensor]] = []
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if func in _SOFTMAX:
-            self._seen.append((out, args[0] if args else (kwargs or {})["input"]))
-        return out
-
-    def holds(self, out: Tensor) -> bool:
-        return any(result is out for result, _ in self._seen)
-
-    def input_of(self, out: Tensor) -> Tensor:
-        return next(given for result, given in reversed(self._seen) if result is out)
-
-
 def _brief(bound: Tensor) -> str:
     return f"{bound.item():g}" if bound.ndim == 0 else f"tensor{tuple(bound.shape)}"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".") + "."

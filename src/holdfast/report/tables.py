@@ -116,8 +116,9 @@ def _verdicts(results: Results, tested: Significance | None) -> Table | None:
         rows.append((criterion, "ours", *(c.verdict if c else None for c in found)))
         if any(c and c.corrected != c.verdict for c in found):
             rows.append((criterion, "ours, after Holm", *(c.corrected if c else None for c in found)))
-        if known:
-            rows.append((criterion, "paper", *(published.verdict(known, criterion, other) for other in others)))
+        theirs = [published.verdict(known, criterion, other) for other in others] if known else []
+        if any(theirs):
+            rows.append((criterion, "paper", *theirs))
     counts = tested.counts()
     note = f"{results.main} against each method, paired t-tests at 95 %: {_told(counts)}."
     note += f" After Holm's correction over all of them: {_told(tested.counts(corrected=True))}."

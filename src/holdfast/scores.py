@@ -1,0 +1,119 @@
+"""What the scores of a network are, found out by asking it once, and logits read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from holdfast.chunks import chunked
+from holdfast.errors import HoldfastError
+
+Kind = Literal["logits", "log-probabilities", "softmax", "probabilities"]
+
+_SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A row's scores: one for each of ``classes``, of that ``kind``.
+
+    ``softmax`` are probabilities whose logits can be seen on their way, ``probabilities`` those where they cannot.
+    """
+
+    kind: Kind
+    classes: int
+
+    @classmethod
+    def of(cls, module: nn.Module, rows: Tensor, inputs: int, chunk: int | None) -> Scores:
+        """What the module makes of ``rows``: its first ``inputs``, and noise that may leave the module's domain."""
+        out, last = _asked(module, rows, chunk)
+        _check(out[:inputs])
+        score = out[torch.isfinite(out).all(1)].to(torch.promote_types(rows.dtype, torch.float32))
+        tolerance = 100 * torch.finfo(rows.dtype).eps
+        one = torch.ones(len(score)).to(score)
+        kind: Kind = "logits"
+        if bool((score >= 0).all()) and torch.allclose(score.sum(1), one, atol=tolerance):
+            kind = "softmax" if last else "probabilities"
+        elif bool((score <= tolerance).all()) and torch.allclose(score.logsumexp(1).exp(), one, atol=tolerance):
+            kind = "log-probabilities"
+        return cls(kind, out.shape[1])
+
+    def logits(self, module: nn.Module, rows: Tensor, dtype: torch.dtype) -> Tensor:
+        """The module's logits in ``dtype``, whatever it puts out."""
+        if self.kind == "softmax":
+            with SoftmaxInputs() as seen:
+                probabilities = module(rows)
+            out: Tensor = seen.input_of(probabilities)
+            return out.to(dtype)
+        out = module(rows).to(dtype)
+        if self.kind == "probabilities":
+            out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
+        return out  # log-probabilities differ from logits by a constant a row, which margins do not see
+
+
+class SoftmaxInputs(TorchFunctionMode):
+    """Remembers what went into each softmax, so that the logits behind a module's last one can be used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[tuple[Tensor, Tensor]] = []
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in _SOFTMAX:
+            self._seen.append((out, args[0] if args else (kwargs or {})["input"]))
+        return out
+
+    def holds(self, out: Tensor) -> bool:
+        """Whether a softmax was the last thing done to it."""
+        return any(result is out for result, _ in self._seen)
+
+    def input_of(self, out: Tensor) -> Tensor:
+        """What the softmax that gave ``out`` was given."""
+        return next(given for result, given in reversed(self._seen) if result is out)
+
+
+def _asked(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, bool]:
+    """What the module returns, and whether a softmax was the last thing it did."""
+
+    def work(piece: slice) -> tuple[Tensor, bool]:
+        with SoftmaxInputs() as seen:
+            out = module(rows[piece])
+        count = piece.stop - piece.start
+        if not isinstance(out, Tensor):
+            raise HoldfastError(f"the module must return a tensor [R, classes], it returned {type(out).__name__}.")
+        if out.ndim != 2 or len(out) != count:
+            raise HoldfastError(f"the module must return [R, classes]: {count} rows gave shape {tuple(out.shape)}.")
+        return out, seen.holds(out)
+
+    try:
+        with torch.no_grad():
+            parts = [part for _, part in chunked(work, len(rows), chunk or len(rows))]
+    except (torch.OutOfMemoryError, HoldfastError):
+        raise
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        shape = tuple(rows.shape[1:])
+        raise HoldfastError(f"the module cannot take inputs of shape {shape}: {first_line(error)}") from error
+    return torch.cat([out for out, _ in parts]), all(last for _, last in parts)
+
+
+def _check(out: Tensor) -> None:
+    if out.shape[1] < 2:
+        raise HoldfastError(
+            "the module returns one column: a classifier needs a score for each of at least two classes "
+            "(for a single logit z, return [-z, z] instead)."
+        )
+    if not bool(torch.isfinite(out).all()):
+        raise HoldfastError("the module returns NaN or infinite scores.")
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says first, as the end of a sentence."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".") + "."
