@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
+from holdfast.analyses.sensitivity import neighbours
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader
 
 WORDS = ("a", "bad", "cat", "dog", "fine", "good", "house", "is", "not", "the")
@@ -85,6 +86,8 @@ def test_a_ragged_batch_is_its_texts_one_at_a_time() -> None:
     words = model.random_words
     for explainer in (
         hf.GreedyAS(budget=2, step=1, samples=4),
+        hf.GreedyAS(budget=2, step=1, samples=4, shortlist=2),
+        hf.OneStepBanzhaf(samples=4),
         hf.Greedy(budget=2, step=1),
         hf.Grad(),
         hf.IntegratedGradients(),
@@ -99,9 +102,14 @@ def test_a_ragged_batch_is_its_texts_one_at_a_time() -> None:
         for number, text in enumerate(TEXTS):
             single = explainer(model.ask(text))
             count = int(single.count[0])
-            assert torch.allclose(single.scores[0], ranking.scores[number, :count], rtol=1e-3, atol=1e-4) or (
-                single.order[0].tolist() == ranking.order[number, :count].tolist()
-            ), (explainer, text)
+            assert torch.allclose(single.scores[0], ranking.scores[number, :count], rtol=1e-3, atol=1e-4), explainer
+            assert single.order[0].tolist() == ranking.order[number, :count].tolist(), (explainer, text)
+    anchor = hf.Anchor(reference=words, batch=20)
+    assert anchor.find(together) == [anchor.find(model.ask(text))[0] for text in TEXTS], "rule, precision and bound"
+    near = neighbours(together, 0.1, 3)
+    for number, text in enumerate(TEXTS):
+        beside = neighbours(model.ask(text), 0.1, 3)
+        assert torch.allclose(near.x[3 * number : 3 * number + 3, : beside.x.shape[1]], beside.x, atol=1e-6), text
     judge = hf.Judge(steps=10, classes=1, starts=2)
     for criterion in (hf.PerturbRest(judge), hf.PerturbRelevant(judge), hf.Insertion(words), hf.Deletion(0.0)):
         values = criterion(together, hf.Random()(together).top([1, 2]))
@@ -166,6 +174,8 @@ def test_bad_texts_are_refused_in_one_sentence() -> None:
         model.read(["the cat", ""])
     with pytest.raises(hf.HoldfastError, match="at least one text"):
         model.read([])
+    with pytest.raises(hf.HoldfastError, match="a text or several, got NoneType"):
+        model.ask(None)  # type: ignore[arg-type]
     with pytest.raises(hf.HoldfastError, match="text 0 is no text"):
         model.read([3])  # type: ignore[list-item]
 

@@ -16,6 +16,7 @@ from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers import Explainer
 from holdfast.ranking import check_size
+from holdfast.robustness.search import noise_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +88,10 @@ def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Case
     """``B * samples`` cases: each input moved within its features by noise, uniform in the ball of ``radius``."""
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
     generator = torch.Generator().manual_seed(seed % 2**63)
-    noise = torch.randn(1, samples, *cases.x.shape[1:], generator=generator).to(cases.x)
     share = torch.rand(1, samples, generator=generator).to(cases.x)
+    width = cases.x[0].numel()
+    noise = torch.stack([noise_of(width, seed, draw) for draw in range(samples)]).to(cases.x)
+    noise = noise.view(1, samples, *cases.x.shape[1:])
     length = radius * share ** (1 / free.flatten(1).sum(1, keepdim=True))
     noise = torch.where(free[:, None], noise, 0)
     size = noise.flatten(2).norm(dim=2).clamp_min(torch.finfo(noise.dtype).tiny)

@@ -93,9 +93,10 @@ class Anchor(Explainer):
     def _find(self, cases: Cases, progress: Progress | None) -> list[tuple[Rule, Tensor]]:
         """The rule of every case, and scores ``[d]`` by which it comes first."""
         cases.model.require_eval()
-        if cases.features.count * self.batch > self.most_rows:
+        most = int(features_of(cases).sum(1).max())
+        if most * self.batch > self.most_rows:
             raise HoldfastError(
-                f"Anchor asks about every feature in every round, and {cases.features.count} features x {self.batch} "
+                f"Anchor asks about every feature in every round, and {most} features x {self.batch} "
                 f"rows are over most_rows = {self.most_rows}: use fewer features, such as patches, or raise most_rows."
             )
         points = reference_points(cases, self.reference, self.seed) if self.references is None else None
@@ -178,7 +179,9 @@ class _FromReference(_Neighbours):
         return float((1 - self._settings.swap) ** len(rule))
 
     def draw(self, kept: Tensor) -> tuple[Tensor, Callable[[slice], Tensor]]:
-        stays = torch.rand(kept.shape, generator=self._generator) >= self._settings.swap
+        thrown = torch.rand(len(kept), len(self.players), generator=self._generator)  # padding takes no throw
+        stays = torch.zeros_like(kept)
+        stays[:, self.players] = thrown >= self._settings.swap
         return kept | stays, lambda piece: self._point
 
 

@@ -117,7 +117,10 @@ class GreedyAS(Explainer):
         return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
 
     def _tried(self, cases: Cases, chosen: Tensor, open_: Tensor, estimate: Estimate) -> Estimate:
-        """The same values, dealt out anew among the best few: by what each is worth beside those chosen."""
+        """The same values, dealt out anew among the best few: by what each is worth beside those chosen.
+
+        How sure the values are no longer tells how sure the choice is.
+        """
         best = self.objective.higher_is_better
         score = estimate.values.masked_fill(~open_, -math.inf if best else math.inf)
         worth, few = score.topk(min(self.shortlist, score.shape[1]), 1, largest=best)
@@ -125,7 +128,7 @@ class GreedyAS(Explainer):
         measured = self.objective(cases, tried).masked_fill(~open_.gather(1, few), -math.inf if best else math.inf)
         order = measured.argsort(dim=1, descending=best, stable=True)
         values = estimate.values.scatter(1, few.gather(1, order), torch.where(torch.isinf(worth), 0, worth))
-        return replace(estimate, values=torch.where(open_, values, estimate.values))
+        return replace(estimate, values=torch.where(open_, values, estimate.values), error=None)
 
     def rows(self, features: int) -> int | None:
         turn = self.estimator.rows(self.objective, self.samples)
@@ -254,7 +257,7 @@ def _choose(
     alike = alike & (count > 1)
     return Ranking(
         place.argsort(1),
-        (1 - place / place.shape[1]).to(cases.x.dtype),
+        (1 - place / count[:, None]).clamp_min(0).to(cases.x.dtype),  # padding has the last places
         count,
         repr(explainer),
         torch.cat(doubt) if known else None,

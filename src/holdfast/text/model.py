@@ -110,6 +110,8 @@ class TextModel:
 
     def read(self, texts: str | Sequence[str]) -> Sentences:
         """Texts as inputs; says which are cut, and refuses those without a word that is known."""
+        if not isinstance(texts, Sequence):
+            raise HoldfastError(f"expected a text or several, got {type(texts).__name__}.")
         texts = (texts,) if isinstance(texts, str) else tuple(texts)
         if not texts:
             raise HoldfastError("name at least one text.")
