@@ -137,3 +137,62 @@ def test_a_model_that_ignores_the_attention_mask_is_refused() -> None:
     config = BertConfig(**shape, num_labels=2, initializer_range=0.3)
     with pytest.raises(hf.HoldfastError, match="otherwise than to its own tokens"):
         huggingface(Deaf(config), AutoTokenizer.from_pretrained(_folder()))
+
+
+def _wordwise(words: tuple[str, ...], bytewise: bool = False) -> Any:
+    """A fast tokenizer of these words alone, with or without the blanks before them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    known = [f"{mark}{word}" for word in words for mark in (("", "Ġ") if bytewise else ("",))]
+    known += ["Ġ", "Ċ", "ĠĠ"] if bytewise else []
+    numbers = {token: row for row, token in enumerate(["<unk>", "<pad>", *known])}
+    made = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False) if bytewise else pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", pad_token="<pad>")
+
+
+_TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+@pytest.mark.slow
+def test_places_kept_for_padding_are_no_places_for_words() -> None:
+    from transformers import MPNetConfig, MPNetForSequenceClassification
+
+    config = MPNetConfig(**_TINY, vocab_size=40, max_position_embeddings=20)
+    model = huggingface(MPNetForSequenceClassification(config), _wordwise(("tor", "ball", "spiel")))
+    with pytest.warns(hf.HoldfastWarning, match="text 0 has 60 words"):
+        cases = model.ask("tor " * 60)
+    assert cases.features.count == 18, "the first two of MPNet's twenty places are not for words"
+
+
+@pytest.mark.slow
+def test_blanks_are_no_words() -> None:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    tokenizer = _wordwise(("the", "goalie", "stopped", "it"), bytewise=True)
+    model = huggingface(BertForSequenceClassification(BertConfig(**_TINY, vocab_size=40)), tokenizer)
+    text = "the goalie  stopped \n it "
+    read = model.read(text)
+    assert [word.text for word in read.words[0]] == ["the", "goalie", "stopped", "it"]
+    assert [text[word.start : word.end] for word in read.words[0]] == ["the", "goalie", "stopped", "it"]
+    owner = read.features.ids[0, :, 0].tolist()
+    assert [word for word in owner if word >= 0] == [0, 1, 2, 3]
+    assert -1 in owner, "the blanks between two words"
+
+
+@pytest.mark.slow
+def test_what_is_no_classifier_or_does_not_load_is_told_in_a_sentence(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForSequenceClassification, BertModel
+
+    config = BertConfig(**_TINY, vocab_size=40)
+    with pytest.raises(hf.HoldfastError, match="BertModel returns no logits"):
+        huggingface(BertModel(config), _wordwise(("tor", "ball")))
+    with pytest.raises(hf.HoldfastError, match="knows no word: are all its files there"):
+        huggingface(BertForSequenceClassification(config), _wordwise(()))
+    BertForSequenceClassification(config).save_pretrained(tmp_path)
+    _wordwise(("tor", "ball")).save_pretrained(tmp_path)
+    assert transformer(str(tmp_path)).known_names == ("tor", "ball")
+    (tmp_path / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(hf.HoldfastError, match="cannot load"):
+        transformer(str(tmp_path))

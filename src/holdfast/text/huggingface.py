@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from holdfast.errors import HoldfastError
 from holdfast.features import FIXED
-from holdfast.text.model import Reader, Reading, TextModel
+from holdfast.scores import first_line
+from holdfast.text.model import Reader, Reading, TextModel, embed
 from holdfast.text.words import Word
 
-_PROBES = ("good", "this is a somewhat longer text than that")
+_PROBES = (1, 7)  # words of the texts that a model is tried on
 _AGREE = 1e-2  # of the largest logit: rounding, of half precision too, no more
 
 
@@ -53,11 +55,11 @@ def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
         raise HoldfastError('transformers are not installed: pip install "holdfast[text]".') from error
     try:
         model, told = AutoModelForSequenceClassification.from_pretrained(
-            name, use_safetensors=True, output_loading_info=True
+            name, use_safetensors=True, output_loading_info=True, trust_remote_code=False
         )
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, ImportError) as error:
-        raise HoldfastError(f"cannot load {name}: {str(error).strip().splitlines()[0]}") from error
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
+        raise HoldfastError(f"cannot load {name}: {first_line(error)}") from error
     if told["missing_keys"]:
         lacking = sorted(told["missing_keys"])[0]
         raise HoldfastError(f"{name} has no trained head for classification: {lacking} is not in its weights.")
@@ -70,11 +72,7 @@ class PieceReader(Reader):
     def __init__(self, model: Any, tokenizer: Any):
         self.tokenizer = tokenizer
         self.vectors = model.get_input_embeddings().weight.detach().float().cpu()
-        self.longest = min(
-            int(tokenizer.model_max_length), int(getattr(model.config, "max_position_embeddings", None) or 512)
-        )
-        if getattr(model.config, "model_type", "") in ("roberta", "xlm-roberta", "camembert", "longformer"):
-            self.longest = min(self.longest, model.config.max_position_embeddings - 2)  # they count from 2
+        self.longest = min(int(tokenizer.model_max_length), _positions(model))
         if len(tokenizer) > len(self.vectors):
             raise HoldfastError(
                 f"the tokenizer knows {len(tokenizer)} tokens, the model {len(self.vectors)}: they are not a pair."
@@ -85,17 +83,27 @@ class PieceReader(Reader):
     def __call__(self, text: str) -> Reading:
         whole = self.tokenizer(text, truncation=False, verbose=False).encodings[0]
         cut = self.tokenizer(text, truncation=True, max_length=self.longest).encodings[0]
-        owners = [None if row in self._special else word for row, word in zip(cut.ids, cut.word_ids, strict=True)]
-        numbers = list(dict.fromkeys(word for word in owners if word is not None))
-        place = {word: at for at, word in enumerate(numbers)}
-        spans = [cut.word_to_chars(word) for word in numbers]
-        words = tuple(Word(text[start:end], start, end) for start, end in spans)
-        owner = tuple(FIXED if word is None else place[word] for word in owners)
-        pairs = zip(whole.ids, whole.word_ids, strict=True)
-        every = {word for row, word in pairs if word is not None and row not in self._special}
+        spans = self._spans(text, cut)
+        place = {word: at for at, word in enumerate(spans)}
+        words = tuple(Word(text[start:end], start, end) for start, end in spans.values())
+        owner = tuple(
+            FIXED if row in self._special else place.get(word, FIXED)
+            for row, word in zip(cut.ids, cut.word_ids, strict=True)
+        )
         unknown = self.tokenizer.unk_token_id
         known = any(row != unknown for row, one in zip(cut.ids, owner, strict=True) if one != FIXED)
-        return Reading(words, tuple(cut.ids), owner, len(every) - len(numbers), known)
+        return Reading(words, tuple(cut.ids), owner, len(self._spans(text, whole)) - len(spans), known)
+
+    def _spans(self, text: str, read: Any) -> dict[int, tuple[int, int]]:
+        """Where each word of an encoding stands, without the blanks that some tokenizers count to it."""
+        found = {}
+        for row, word in zip(read.ids, read.word_ids, strict=True):
+            if word is not None and row not in self._special and word not in found:
+                start, end = read.word_to_chars(word)
+                inside = text[start:end].strip()
+                start = text.index(inside, start)
+                found[word] = (start, start + len(inside))
+        return {word: span for word, span in found.items() if span[0] < span[1]}
 
 
 class ThroughVectors(nn.Module):
@@ -127,15 +135,33 @@ def _names(tokenizer: Any, count: int) -> tuple[str | None, ...]:
     return (*names, *[None] * (count - len(names)))
 
 
+def _positions(model: Any) -> int:
+    """How many tokens the model has places for; some of its table may be kept for padding, as RoBERTa's first two."""
+    told = getattr(model.config, "max_position_embeddings", None) or 0
+    places = [told] if told > 0 else []
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.rsplit(".", 1)[-1] in ("position_embeddings", "embed_positions"):
+            kept = 0 if module.padding_idx is None else module.padding_idx + 1
+            places.append(module.num_embeddings - kept)
+    return min(places, default=512)
+
+
 def _check_agreement(text_model: TextModel, model: Any, tokenizer: Any) -> None:
     """Refuse a model that answers otherwise through its vectors, padding beside it, than to its own tokens."""
-    read = text_model.read(_PROBES)
-    ours = text_model.classifier(read.x.to(text_model.classifier.device))
-    for number, text in enumerate(_PROBES):
-        tokens = tokenizer(text, return_tensors="pt").to(text_model.classifier.device)
-        with torch.no_grad():
-            own = model(**tokens).logits[0].to(ours)
-        off = float((ours[number] - own).abs().max())
+    ordinary = [row for row, name in enumerate(text_model.reader.names) if name is not None]
+    if not ordinary:
+        raise HoldfastError(f"the {type(tokenizer).__name__} knows no word: are all its files there?")
+    probes = [tokenizer.decode(ordinary[:: max(1, len(ordinary) // count)][:count]) for count in _PROBES]
+    device = text_model.classifier.device
+    read = [torch.tensor(text_model.reader(text).rows) for text in probes]
+    rows = nn.utils.rnn.pad_sequence(read, batch_first=True, padding_value=-1)
+    answers = [model(**tokenizer(text, return_tensors="pt").to(device)) for text in probes]
+    if not hasattr(answers[0], "logits"):
+        raise HoldfastError(f"{type(model).__name__} returns no logits: use an AutoModelForSequenceClassification.")
+    ours = text_model.classifier(embed(rows, text_model.reader.vectors).to(device))
+    for mine, answer in zip(ours, answers, strict=True):
+        own = answer.logits[0].to(ours)
+        off = float((mine - own).abs().max()) if own.shape == mine.shape else float("inf")
         if not off <= _AGREE * float(own.abs().max()) + 1e-5:
             raise HoldfastError(
                 f"{type(model).__name__} answers through inputs_embeds otherwise than to its own tokens (logits differ "
