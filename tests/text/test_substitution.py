@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.text import TextModel, Vocabulary, WordReader, by_word, substitute
-from text.test_text_model import TEXTS, Mean, linear
+from text.test_text_model import TEXTS, WORDS, Mean, linear
 
 
 def _first_met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[int, float]:
@@ -81,6 +81,22 @@ class Shifted(nn.Module):
         return out
 
 
+def test_random_words_are_drawn_where_the_new_words_are() -> None:
+    model = linear()
+    cases = model.ask(TEXTS)
+    radii = hf.MinNorm()(cases, hf.Grad()(cases).top([1]))
+    new = substitute(cases, radii, model.known_vectors, seed=5)
+    for case, text in enumerate(TEXTS):
+        turned = 0
+        for draw in range(10):
+            generator = torch.Generator().manual_seed(5 * 1_000_003 + draw)
+            drawn = (len(WORDS) * torch.rand(cases.x.shape[1], generator=generator, dtype=torch.double)).long()
+            words = text.split()
+            put = [WORDS[drawn[at]] if int(new.rows[case, 0, at]) >= 0 else word for at, word in enumerate(words)]
+            turned += int(model.ask(" ".join(put)).label) != int(cases.label[case])
+        assert float(new.by_chance[case, 0]) == pytest.approx(turned / 10), text
+
+
 def test_a_censored_change_changes_nothing_and_shapes_are_checked() -> None:
     model = linear()
     cases = model.ask(TEXTS)
@@ -88,5 +104,10 @@ def test_a_censored_change_changes_nothing_and_shapes_are_checked() -> None:
     new = substitute(cases, radii, model.known_vectors)
     assert bool((new.rows == -1).all())
     assert not bool(new.changed.any())
+    assert not bool(new.by_chance.any())
+    wrong = model.ask(TEXTS, label=(cases.label + 1) % 3)
+    asked = hf.MinNorm()(wrong, torch.ones(4, 1, wrong.features.count, dtype=torch.bool))
+    assert bool((asked.radius == 0).all())
+    assert not bool(substitute(wrong, asked, model.known_vectors).changed.any()), "no word was put anywhere"
     with pytest.raises(hf.HoldfastError, match=r"vectors must be \[V, 6\]"):
         substitute(cases, radii, torch.zeros(3, 5))

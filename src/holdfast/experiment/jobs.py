@@ -239,8 +239,8 @@ class Substitute(_Together):
     def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
         radii = self.judge(cases, ranking.top([self.top]), progress=progress)
         new = substitute(cases, radii, self.vectors.values)
-        arrays = {"radius": radii.radius, "rows": new.rows.int(), "times": new.times}
-        arrays |= {"changed": new.changed, "rounded": new.rounded}
+        arrays = {"radius": radii.radius, "rows": new.rows.int()}
+        arrays |= {"changed": new.changed, "rounded": new.rounded, "by_chance": new.by_chance}
         owner = cases.features.ids[:, :, 0].expand(len(cases), -1).int()
         return {"owner": _array(owner)} | {name: _array(value[:, 0]) for name, value in arrays.items()}, radii.notes
 

@@ -261,14 +261,14 @@ class Results:
         return agreement({name: Ranking.joined(parts) for name, parts in rankings.items()}, names, marks)
 
     def substitutions(self) -> dict[str, dict[str, Tensor]]:
-        """By method: radii of its top words, and whether real words, or rounding to them, turn the decision."""
+        """By method: radii of its top words, and whether real words, rounding to them, or any words turn the decision."""
         found = {}
         for method in self.methods("table", "ablation"):
             sides = self.sides(method)
             held = self._places.get(("substitution", method, "relevant" if "relevant" in sides else "both", None), {})
             units = [self.units[held[number]] for number in self.blocks if number in held]
             if units and len(units) == len(self.blocks):
-                found[method] = {name: _joined(units, name) for name in ("radius", "changed", "rounded")}
+                found[method] = {name: _joined(units, name) for name in ("radius", "changed", "rounded", "by_chance")}
         return found
 
     def new_words(self) -> dict[tuple[str, int], dict[int, str]]:

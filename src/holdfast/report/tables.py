@@ -377,14 +377,21 @@ def _substitution(results: Results) -> Table | None:
     for method, held in found.items():
         turned = torch.isfinite(held["radius"])
         known = held["radius"][turned].double()
-        shares = [one.double() for one in (turned, held["changed"], held["rounded"])]
+        shares = [one.double() for one in (turned, held["changed"], held["by_chance"], held["rounded"])]
         told = [Estimate(float(share.mean()), *bootstrap(share)) for share in shares]
         rows.append((method, *told, float(known.mean()) if len(known) else None))
-    columns = ("method", "a change of vectors turns it", "so do real words", "so does rounding", "mean radius")
+    columns = (
+        "method",
+        "a change of vectors turns it",
+        "so do real words",
+        "so do random words",
+        "so does rounding",
+        "mean radius",
+    )
     note = (
         "The top words alone are changed, by the smallest change of their vectors that turns the prediction. Real "
-        "words: the first other word that each vector meets on its way, however far. Rounding: each changed vector "
-        f"becomes the word nearest to it, its own more often than not. Shares of "
+        "words: the first other word that each vector meets on its way, however far. Random words: any in their place, "
+        "ten draws. Rounding: each changed vector becomes the word nearest to it, its own more often than not. Shares of "
         f"{len(next(iter(found.values()))['radius'])} examples."
     )
     return Table("substitution", "Do real words do it too?", columns, tuple(rows), note)

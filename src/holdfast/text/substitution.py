@@ -15,6 +15,7 @@ from holdfast.robustness import Radii
 from holdfast.robustness.rows import margin
 
 _AT_ONCE = 2**24  # distances between tokens and words
+_DRAWS = 10  # of random words
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +26,18 @@ class Substitution:
     on its way. ``times [B, K, L]`` is how many times as far as the perturbation that word's side begins, ``inf`` where
     a token stays; where it is at most 1 the perturbed vector is no longer nearest to its own word. ``changed [B, K]``:
     the decision with all new words; ``rounded [B, K]``: with each perturbed vector rounded to the word nearest to it.
+    ``by_chance [B, K]`` is what these are to be compared with: how often words drawn at random, put where the new words
+    are, change it.
     """
 
     rows: Tensor
     times: Tensor
     changed: Tensor
     rounded: Tensor
+    by_chance: Tensor
 
 
-def substitute(cases: Cases, radii: Radii, vectors: Tensor) -> Substitution:
+def substitute(cases: Cases, radii: Radii, vectors: Tensor, seed: int = 0) -> Substitution:
     """The first word other than its own that each perturbed token meets on its way, of ``vectors [V, E]``.
 
     A token at x that moves along d leaves the points nearest to x for those nearest to the vector v after
@@ -54,7 +58,9 @@ def substitute(cases: Cases, radii: Radii, vectors: Tensor) -> Substitution:
     found = [_met(a, d, vectors) for a, d in zip(at.split(some), move[moved].split(some), strict=True)]
     if len(at):
         rows[moved], times[moved], nearest[moved] = (torch.cat(part) for part in zip(*found, strict=True))
-    return Substitution(rows, times, _turned(cases, rows, vectors), _turned(cases, nearest, vectors))
+    drawn = [torch.where(rows >= 0, _any_rows(length, len(vectors), seed, n).to(rows), -1) for n in range(_DRAWS)]
+    by_chance = torch.stack([_turned(cases, other, vectors) for other in drawn]).double().mean(0)
+    return Substitution(rows, times, _turned(cases, rows, vectors), _turned(cases, nearest, vectors), by_chance)
 
 
 def by_word(rows: Sequence[int], owner: Sequence[int], names: Sequence[str]) -> dict[int, str]:
@@ -80,17 +86,23 @@ def _met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor, Ten
     return torch.where(torch.isinf(times), -1, row), times, torch.where(stays, -1, near)
 
 
+def _any_rows(length: int, words: int, seed: int, draw: int) -> Tensor:
+    """A word for every place of a text, the same whatever follows it."""
+    generator = torch.Generator().manual_seed((seed * 1_000_003 + draw) % 2**63)
+    return (words * torch.rand(length, generator=generator, dtype=torch.double)).long()
+
+
 def _apart(points: Tensor, vectors: Tensor) -> Tensor:
     """Squared distances."""
     return torch.cdist(points, vectors, compute_mode="donot_use_mm_for_euclid_dist").square_()
 
 
 def _turned(cases: Cases, rows: Tensor, vectors: Tensor) -> Tensor:
-    """Whether the decision changes with these words in place, ``[B, K]``."""
+    """Whether the decision changes with these words in place, ``[B, K]``; not where there are none."""
     b, k = rows.shape[:2]
     x = cases.x[:, None].repeat(1, k, 1, 1)
     there = rows >= 0
     x[..., :-1][there] = vectors[rows[there]]
     logits = cases.model(x.flatten(0, 1), as_it_is=True)
     label, target = (one.repeat_interleave(k) for one in (cases.label, cases.target))
-    return (margin(logits, label, target) < 0).view(b, k)
+    return (margin(logits, label, target) < 0).view(b, k) & there.any(2)
