@@ -16,7 +16,7 @@ from holdfast.data.train_text import train_bilstm
 from holdfast.experiment import Store, run
 from holdfast.experiment.results import Results
 from holdfast.experiment.settings import load, named, study
-from holdfast.report.page import as_markdown, write_page
+from holdfast.report.page import as_markdown, verdict, write_page
 from holdfast.report.table import Estimate
 from holdfast.text import Vocabulary
 
@@ -171,6 +171,10 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
         assert math.isclose(at_5.value, float(gain), abs_tol=1e-12)
         assert at_5.low <= at_5.value <= at_5.high
     assert len(tables["people-in-pairs"].rows) == len(found.methods) - 1
+    assert "gain in p@5" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    said = verdict(results)
+    assert said.startswith("Held against what people marked, Greedy-AS ")
+    assert said.index("by mAP") < said.index("by Robustness")
     with pytest.raises(hf.HoldfastError, match="trained on movies with --weights"):
         study(load(_file(tmp_path, data, REST)), "people", tmp_path)
 

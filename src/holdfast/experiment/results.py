@@ -260,6 +260,16 @@ class Results:
         names = [self.study["examples"][example] for example in self.examples]
         return agreement({name: Ranking.joined(parts) for name, parts in rankings.items()}, names, marks)
 
+    @cached_property
+    def compared_by_people(self) -> Significance | None:
+        """The main method against the others by what people marked; None where nobody did."""
+        found = self.agreement
+        if found is None or self.main not in found.methods or len(found.methods) < 2:
+            return None
+        by = {f"p@{found.precision.shape[1]}": found.precision[:, -1], "mAP": found.average_precision}
+        values = {criterion: dict(zip(found.methods, held, strict=True)) for criterion, held in by.items()}
+        return significance(values, self.main, dict.fromkeys(by, True))
+
     def substitutions(self) -> dict[str, dict[str, Tensor]]:
         """By method: radii of its top words, and whether real words, rounding to them, or any words turn the decision."""
         found = {}

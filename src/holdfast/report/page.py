@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.analyses import Significance
 from holdfast.data.photographs import is_photograph
 from holdfast.experiment.export import write
 from holdfast.experiment.results import Picture, Results
@@ -28,7 +29,7 @@ _SECTIONS = (
     ("curves", "Curves", ("censored",)),
     ("references", "Does the reference value decide?", ("ranks", "references-insertion", "references-deletion")),
     ("sanity", "Sanity and sensitivity", ("sanity", "sensitivity")),
-    ("people", "Does it name what people name?", ("people",)),
+    ("people", "Does it name what people name?", ("people", "people-in-pairs")),
     ("words", "Do real words do it too?", ("substitution",)),
     ("cost", "What it costs", ("runtime",)),
     ("trust", "How far radii can be trusted", ("diagnostics",)),
@@ -57,6 +58,8 @@ def _page(results: Results, tables: list[Table]) -> str:
     environment.filters |= {"size": size_text, "cell": text, "sort": _sort_value, "figure": number}
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
+    shown = {key for _, _, keys in _SECTIONS for key in keys}
+    assert all(table.key in shown for table in tables), "a table without a section would be missing from the page"
     drawn = figures.analyses(results)
     drawn["censored"] = figures.curves(results)
     by_key = {table.key: table for table in tables}
@@ -94,11 +97,21 @@ def _page(results: Results, tables: list[Table]) -> str:
 
 
 def verdict(results: Results) -> str:
-    """What the experiment shows, in a sentence."""
+    """What the experiment shows, in a sentence or two."""
     tested = results.compared("table")
     name, count = results.main, len(results.examples)
     if tested is None:
         return f"{name} was measured on {count} examples; there is nothing to compare it with."
+    few = " So few examples tell only large differences apart." if count < _FEW else ""
+    said = f"On {count} examples, {name} {_verdicts(tested)} (paired t-tests at 95 %).{few}"
+    people = results.compared_by_people
+    if people is None:
+        return said
+    return f"Held against what people marked, {name} {_verdicts(people)}. {said}"
+
+
+def _verdicts(tested: Significance) -> str:
+    """What the main method does against the others, criterion by criterion."""
     told = []
     for criterion in dict.fromkeys(c.criterion for c in tested.comparisons):
         of = [c for c in tested.comparisons if c.criterion == criterion]
@@ -111,8 +124,7 @@ def verdict(results: Results) -> str:
         parts += [f"loses to {_list(by['loss'])}"] if by["loss"] else []
         parts += [f"cannot be told from {_list(by['undefined'])}"] if by["undefined"] else []
         told.append(f"{_list(parts)} by {criterion}")
-    few = " So few examples tell only large differences apart." if count < _FEW else ""
-    return f"On {count} examples, {name} {'; it '.join(told)} (paired t-tests at 95 %).{few}"
+    return "; it ".join(told)
 
 
 def findings(results: Results) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from holdfast.analyses import bootstrap
-from holdfast.analyses.significance import Comparison, Significance, significance
+from holdfast.analyses.significance import Comparison, Significance
 from holdfast.experiment.results import Results
 from holdfast.ranking import size_text
 from holdfast.report import published
@@ -343,23 +343,16 @@ def _agreement(results: Results) -> Table | None:
 
 
 def _agreement_in_pairs(results: Results) -> Table | None:
-    found = results.agreement
-    if found is None or results.main not in found.methods or len(found.methods) < 2:
+    tested = results.compared_by_people
+    if tested is None:
         return None
-    most = found.precision.shape[1]
-    by = {f"p@{most}": found.precision[:, -1], "mAP": found.average_precision}
-    values = {criterion: dict(zip(found.methods, held, strict=True)) for criterion, held in by.items()}
-    tested = significance(values, results.main, dict.fromkeys(by, True))
     told = {(c.criterion, c.other): c for c in tested.comparisons}
-    rows = [
-        (other, *(cell for c in (told[criterion, other] for criterion in by) for cell in _gain(c)))
-        for other in found.methods
-        if other != results.main
-    ]
+    by, others = (list(dict.fromkeys(names)) for names in zip(*told, strict=True))
+    rows = [(other, *(cell for name in by for cell in _gain(told[name, other]))) for other in others]
     columns = [name for criterion in by for name in (f"gain in {criterion}", f"{results.main} by {criterion}")]
     note = (
-        f"By how much more of what {results.main} names people marked, the same {found.precision.shape[2]} examples in "
-        "pairs, with 95 % bootstrap intervals; verdicts are those of a paired t-test at 95 %."
+        f"By how much more of what {results.main} names people marked, the same {tested.comparisons[0].cases} examples "
+        "in pairs, with 95 % bootstrap intervals; verdicts are those of a paired t-test at 95 %."
     )
     title = f"{results.main} against each method, by agreement with people"
     return Table("people-in-pairs", title, ("against", *columns), tuple(rows), note)
