@@ -66,8 +66,26 @@ def test_newsgroups_are_read_from_folders_and_archives(tmp_path: Path) -> None:
         newsgroups(folder)
     with pytest.raises(hf.HoldfastError, match="cannot read"):
         newsgroups(tmp_path / "nothing.tar.gz", groups=GROUPS)
+    name = "20news-bydate-test/sci.space/1"
+    with zipfile.ZipFile(tmp_path / "damaged.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, POST)
+    content, at = (tmp_path / "damaged.zip").read_bytes(), 30 + len(name)  # after the header
+    (tmp_path / "damaged.zip").write_bytes(content[:at] + b"\xff" * 8 + content[at + 8 :])
+    (tmp_path / "plain.zip").write_text("no archive", encoding="utf-8")
+    for name in ("damaged.zip", "plain.zip"):
+        with pytest.raises(hf.HoldfastError, match=r"cannot read \S+zip: [^\n]+$"):
+            newsgroups(tmp_path / name, groups=GROUPS)
     with pytest.raises(hf.HoldfastError, match="split must be"):
         newsgroups(folder, split="val")  # type: ignore[arg-type]
+
+
+def test_a_folder_of_that_name_is_read_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _news(tmp_path / "newsgroups")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(hf.HoldfastError, match=r"newsgroups has no posts of comp\.graphics"):
+        read_texts("newsgroups")
 
 
 def test_texts_are_cut_and_taken_in_turn(tmp_path: Path) -> None:
@@ -97,6 +115,11 @@ def test_yahoo_answers_are_read_by_datasets(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "bad.jsonl").write_text(json.dumps(rows[0] | {"topic": 10}), encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match=r"row 0 .* topic 10"):
         yahoo_answers(tmp_path / "bad.jsonl")
+    (tmp_path / "none.csv").write_text("topic,question_title,question_content\n,Who?,\n", encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match=r"row 0 .* topic None"):
+        yahoo_answers(tmp_path / "none.csv")
+    (tmp_path / "numbers.CSV").write_text("topic,question_title,question_content\n3,12,\n3,13,14\n", encoding="utf-8")
+    assert read_texts(str(tmp_path / "numbers.CSV")).texts == ("12", "13 14.0"), "numbers are texts too"
     (tmp_path / "other.jsonl").write_text('{"a": 1}', encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match="has no column"):
         yahoo_answers(tmp_path / "other.jsonl")
@@ -116,6 +139,9 @@ def test_any_table_of_text_and_label_will_do(tmp_path: Path) -> None:
     path.write_text("\ufefftext,label\nfine,1\nbad\n", encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match=r"row 1 of .* has no label"):
         labelled(path)
+    path.write_text("text,label\n", encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match="at least one row"):
+        read_texts(str(path))
     path.write_text("text,label\n ,1\n", encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match="holds no text"):
         labelled(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,9 +144,10 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     folder = _movies(tmp_path / "movies")
     words = ["the", "old", "dull", "fine", "film", "was", "there", "all", "day", "long", "said", "they"]
     drawn = torch.randn(len(words), 6, generator=torch.Generator().manual_seed(0))
-    learnt = movie_reviews(folder, "train")
+    loud = ("NEGATIVE", "POSITIVE")  # as some name the classes
+    learnt, held = (replace(movie_reviews(folder, part), classes=loud) for part in ("train", "val"))
     weights = tmp_path / "movies.safetensors"
-    accuracy = train_bilstm(learnt, movie_reviews(folder), Vocabulary(tuple(words), drawn), weights, epochs=60)
+    accuracy = train_bilstm(learnt, held, Vocabulary(tuple(words), drawn), weights, epochs=60)
     assert accuracy == 1.0
     data = f'name = "eraser-movies"\nroot = "{folder}"\nleast = 5'
     rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"')
@@ -196,6 +198,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
         ),
         ('name = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
         ('name = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
+        ('name = "eraser-movies"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
         ('name = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
     ],
 )

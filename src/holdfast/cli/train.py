@@ -30,9 +30,10 @@ def train(
     out: Annotated[
         Path | None, typer.Option(help="Where to write the weights: NETWORK.safetensors if not given.")
     ] = None,
-    kind: Annotated[str, typer.Option("--texts", help="What data holds for text-bilstm: newsgroups or movies.")] = (
-        "newsgroups"
-    ),
+    kind: Annotated[
+        str | None,
+        typer.Option("--texts", help="What data holds for text-bilstm: newsgroups (if not given) or movies."),
+    ] = None,
     vectors: Annotated[
         Path | None, typer.Option(help="Word vectors for text-bilstm, such as glove.6B.100d.txt.")
     ] = None,
@@ -47,8 +48,8 @@ def train(
     """Train a network that the package carries weights for, and measure it on the full test set."""
     if network not in ("mnist-cnn", "text-bilstm"):
         raise HoldfastError(f"there is no network {network!r} to train: use mnist-cnn or text-bilstm.")
-    if network == "mnist-cnn" and (vectors is not None or more is not None):
-        raise HoldfastError("--vectors and --more are for text-bilstm: leave them out.")
+    if network == "mnist-cnn" and (kind, vectors, more) != (None, None, None):
+        raise HoldfastError("--texts, --vectors and --more are for text-bilstm: leave them out.")
     if network == "text-bilstm" and download:
         raise HoldfastError("--download is for mnist-cnn: newsgroups and movies are read from --data.")
     usable_device(device)
@@ -69,7 +70,7 @@ def train(
         else:
             if vectors is None:
                 raise HoldfastError("text-bilstm needs --vectors, a text file such as glove.6B.100d.txt.")
-            learnt, held = _texts(kind, data, more)
+            learnt, held = _texts(kind or "newsgroups", data, more)
             words = texts.vocabulary_for(learnt, vectors)
             accuracy = texts.train_bilstm(
                 learnt, held, words, out, epochs=epochs or texts.EPOCHS, seed=seed, device=device, progress=told

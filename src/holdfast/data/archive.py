@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
+from holdfast.scores import first_line
 
 
 def files_of(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
@@ -30,5 +32,6 @@ def files_of(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[
                     file = archive.extractfile(member) if member.isfile() and wanted(member.name) else None
                     if file is not None:
                         yield member.name, file.read()
-    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
-        raise HoldfastError(f"cannot read {root}: {error}.") from error
+    except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError) as error:
+        # A RuntimeError is what zipfile has for archives behind a password, or packed in a way it does not know.
+        raise HoldfastError(f"cannot read {root}: {first_line(error)}") from error

@@ -47,7 +47,8 @@ Spans = tuple[tuple[int, int], ...]
 def movie_passages(root: str | Path, most: int = 40) -> tuple[Texts, list[Spans]]:
     """A passage of every review of ``val``, and what people marked in it.
 
-    The line of the first mark that fits, and lines after and before it in turn while there is room for ``most`` words.
+    The line of the first mark that fits, and the lines after it, then those before it, while there is room for ``most``
+    words.
     Passages of which people marked more than half are left out.
     """
     texts, labels, names, marks = [], [], [], []

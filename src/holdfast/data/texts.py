@@ -16,6 +16,7 @@ from torch import Tensor
 
 from holdfast.data.archive import files_of
 from holdfast.errors import HoldfastError
+from holdfast.scores import first_line
 from holdfast.text import split as words_of
 
 Split = Literal["train", "test"]
@@ -95,21 +96,22 @@ def read_texts(source: str, most: int | None = None) -> Texts:
 
     A .csv table of ``text`` and ``label`` will do as well. ``most`` is how many to read of a table.
     """
-    if source in ("newsgroups", "yahoo-answers"):
-        return newsgroups() if source == "newsgroups" else yahoo_answers(most=most)
     path = Path(source)
+    if source in ("newsgroups", "yahoo-answers") and not path.exists():
+        return newsgroups() if source == "newsgroups" else yahoo_answers(most=most)
     if not path.exists():
         raise HoldfastError(f"there is no {source}: name newsgroups, yahoo-answers, or a folder or file of texts.")
-    if path.suffix in _TABLES:
-        plain = path.suffix == ".csv" and {"text", "label"} <= set(next(iter(_csv_rows(path, 1)), ()))
+    kind = path.suffix.lower()
+    if kind in _TABLES:
+        plain = kind == ".csv" and {"text", "label"} <= set(_csv(path, 0)[0])
         return labelled(path) if plain else yahoo_answers(path, most=most)
     return newsgroups(path)
 
 
 def labelled(path: str | Path, classes: Sequence[str] = ()) -> Texts:
     """Texts from a .csv file with the columns ``text`` and ``label``: a class by number, or by name."""
-    rows = _csv_rows(path)
-    if not rows or not {"text", "label"} <= set(rows[0]):
+    columns, rows = _csv(path)
+    if not rows or not {"text", "label"} <= set(columns):
         raise HoldfastError(f"{path} should have the columns text and label, and at least one row.")
     kept = [(number, row["text"], row["label"]) for number, row in enumerate(rows) if (row["text"] or "").strip()]
     bare = next((number for number, _, label in kept if not label), None)
@@ -172,21 +174,18 @@ def yahoo_answers(path: str | Path | None = None, *, split: Split = "test", most
         if path is None:
             table: Any = datasets.load_dataset("community-datasets/yahoo_answers_topics", split=part)
         else:
-            kind = _TABLES.get(Path(path).suffix)
+            kind = _TABLES.get(Path(path).suffix.lower())
             if kind is None or not Path(path).is_file():
                 raise HoldfastError(f"{path} should be a .parquet, .csv or .jsonl file with Yahoo! Answers.")
             table = datasets.load_dataset(kind, data_files={split: str(path)}, split=part)
     except (OSError, ValueError, datasets.exceptions.DatasetGenerationError) as error:
-        raise HoldfastError(f"cannot read Yahoo! Answers: {str(error).splitlines()[0]}") from error
+        raise HoldfastError(f"cannot read Yahoo! Answers: {first_line(error)}") from error
     lacking = {"topic", "question_title", "question_content"} - set(table.column_names)
     if lacking:
         raise HoldfastError(f"{path} has no column {sorted(lacking)[0]!r}: it should have those of Yahoo! Answers.")
-    topics = [int(topic) for topic in table["topic"]]
-    wrong = next((row for row, topic in enumerate(topics) if not 0 <= topic < len(YAHOO)), None)
-    if wrong is not None:
-        raise HoldfastError(f"row {wrong} of {path} is of topic {topics[wrong]}: they go from 0 to {len(YAHOO) - 1}.")
+    topics = [_topic(row, topic) for row, topic in enumerate(table["topic"])]
     questions = zip(table["question_title"], table["question_content"], strict=True)
-    said = [" ".join(filter(None, parts)) for parts in questions]
+    said = [" ".join(str(part) for part in parts if part not in (None, "")) for parts in questions]
     kept = [row for row, text in enumerate(said) if text.strip()]
     return Texts(
         tuple(said[row] for row in kept),
@@ -196,12 +195,24 @@ def yahoo_answers(path: str | Path | None = None, *, split: Split = "test", most
     )
 
 
-def _csv_rows(path: str | Path, most: int | None = None) -> list[dict[str, str]]:
+def _csv(path: str | Path, most: int | None = None) -> tuple[list[str], list[dict[str, str]]]:
+    """The columns of a table, and its rows, or the first so many."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            return list(itertools.islice(csv.DictReader(file), most))
+            read = csv.DictReader(file)
+            return list(read.fieldnames or ()), list(itertools.islice(read, most))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise HoldfastError(f"cannot read texts from {path}: {error}.") from error
+
+
+def _topic(row: int, topic: Any) -> int:
+    try:
+        number = int(topic)
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 <= number < len(YAHOO):
+        raise HoldfastError(f"row {row} of Yahoo! Answers is of topic {topic!r}: they go from 0 to {len(YAHOO) - 1}.")
+    return number
 
 
 def _posts(root: Path, folder: str, groups: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from holdfast.analyses import Marks
@@ -111,14 +112,16 @@ def _texts(settings: Settings, device: str) -> Examples:
     texts = texts.some([number for number, text in enumerate(texts.texts) if model.knows(text)]).in_turn()
     if not len(texts):
         raise HoldfastError(f"no text of {data.name} has {data.least} words, of which the network knows some.")
-    same = model.classes == texts.classes
+    number = {name.lower(): at for at, name in enumerate(model.classes)}
+    same = all(name.lower() in number for name in texts.classes)
     if not same and spans:
         raise HoldfastError(
             f"people marked what is {' or '.join(texts.classes)}, and the network knows other classes: name one that "
             "was trained on movies with --weights."
         )
     if spans:  # what people marked is not for a prediction that they do not share
-        texts = texts.some((model.ask(texts.texts).label.cpu() == texts.y).nonzero()[:, 0].tolist())
+        own = torch.tensor([number[name.lower()] for name in texts.classes])[texts.y]
+        texts = texts.some((model.ask(texts.texts).label.cpu() == own).nonzero()[:, 0].tolist())
     elif not same:
         warnings.warn(
             "the texts are of other classes than the network's: what it makes of them is explained, whatever it is.",

@@ -73,7 +73,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: str | PathLike[str], keep: Sequence[str] | None = None, most: int | None = None) -> Vocabulary:
-        """Vectors from a text file as GloVe's: a word and its numbers on each line, the commonest words first.
+        """Vectors from a text file as GloVe's, or fastText's: a word and its numbers a line, the commonest words first.
 
         Words with capitals are passed over, since texts are read in lower case.
         ``keep`` and ``most``: only these words, and only so many.
@@ -85,6 +85,8 @@ class Vocabulary:
             with Path(path).open(encoding="utf-8") as file:
                 for line in file:
                     parts = line.rstrip("\n").split(" ")
+                    if not width and len(parts) == 2 and all(part.isdigit() for part in parts):
+                        continue  # word2vec's and fastText's first line: how many words, how many numbers each
                     width = width or len(parts) - 1
                     word = " ".join(parts[:-width])  # GloVe's largest file has words with blanks inside
                     if most is not None and len(words) >= most:
