@@ -283,7 +283,7 @@ def test_an_interrupted_explanation_ends_cleanly(
         def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(words.Wanted, "explainer", lambda *settings: Interrupted())
+    monkeypatch.setattr(words.Wanted, "explainers", lambda self, names: dict.fromkeys(names, Interrupted()))
     monkeypatch.setattr(sys, "argv", ["holdfast", "explain", "--digit", "0", "--out", str(tmp_path / "e.png")])
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -301,8 +301,8 @@ def test_an_interrupted_explanation_ends_cleanly(
         (["--digit", 0, "--top", 5000, "--method", "grad"], "at most the 784 features"),
         (["--digit", 0, "--method", "lime"], "no explainer 'lime'"),
         (["--digit", 0, "--objective", "both"], "--objective must be one of rest, relevant"),
-        (["--digit", 0, "--method", "grad", "--reference", 0], "grad takes no reference"),
-        (["--digit", 0, "--method", "grad", "--objective", "rest"], "grad optimises nothing"),
+        (["--digit", 0, "--method", "grad", "--reference", 0], "no reference to choose for grad"),
+        (["--digit", 0, "--method", "grad", "--objective", "rest"], "no objective to choose for grad"),
         (["--digit", 0, "--method", "shap", "--reference", "black"], "reference must be a number, a tensor or one of"),
         (["--digit", 0, "--method", "anchor"], "784 features x 32 rows are over most_rows = 20000: use fewer features"),
         (["--digit", 0, "--target", 7], "its own label 7"),

@@ -30,7 +30,8 @@ def test_a_text_is_highlighted_in_the_terminal_and_on_a_page(tmp_path: Path) -> 
 
 def test_a_text_as_json_is_the_librarys_answer(call: Call, tmp_path: Path) -> None:
     out = ("--method", "grad", "--top", 3, "--out", tmp_path / "why.html", "--json")
-    answer = json.loads(call("explain", "--text", TEXT, *out)[0])["answers"][0]
+    whole = json.loads(call("explain", "--text", TEXT, *out)[0])
+    answer = whole["answers"][0]
     model = topics_bilstm()
     read = model.read(TEXT)
     cases = model.ask(read)
@@ -40,6 +41,31 @@ def test_a_text_as_json_is_the_librarys_answer(call: Call, tmp_path: Path) -> No
     relevant = ranking.top([3])
     radii = hf.Judge.quick()(cases, torch.cat([relevant, ~relevant], 1)).radius
     assert list(answer["radii"].values()) == pytest.approx(radii[0].tolist(), rel=1e-4)
+    assert (whole["text"], whole["label"], whole["target"], whole["words left out"]) == (TEXT, "hockey", None, 0)
+    assert whole["probability"] == pytest.approx(float(model.classifier(cases.x).softmax(1)[0, cases.label[0]]))
+
+
+def test_what_was_not_read_is_said_where_the_answer_is(call: Call, tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    text = "The goalie stopped the puck. " + "Again. " * 210
+    said, aside = call("explain", "--text", text, "--method", "grad", "--top", 2, "--out", page, "--json")
+    assert "the last 15 are left out" in " ".join(aside.split())
+    answer = json.loads(said)
+    assert answer["words left out"] == 15
+    assert "the last 15 are left out" in answer["answers"][0]["notes"][0]
+    html = page.read_text(encoding="utf-8")
+    assert "the last 15 are left out" in html
+    assert html.count("Again") == 195
+
+
+def test_several_methods_share_what_some_of_them_take(call: Call, tmp_path: Path) -> None:
+    out = ("--top", 2, "--out", tmp_path / "why.html", "--json")
+    told = call("explain", "--text", TEXT, "--method", "grad,leave-one-out", "--reference", "words", *out)[0]
+    grad, loo = json.loads(told)["answers"]
+    assert "reference" not in grad["explainer"]
+    assert "Words" in loo["explainer"]
+    told = call("explain", "--text", "The puck is here.", "--objective", "relevant", *out)[0]
+    assert "PerturbRelevant(robustness=MinNorm(p=2.0, steps=75" in json.loads(told)["answers"][0]["explainer"]
 
 
 def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) -> None:
@@ -61,8 +87,12 @@ def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) 
         (["--text", TEXT, "--model", "imagenet"], "--model must be topics"),
         (["--text", TEXT, "--model", "nowhere.safetensors"], "no network that holdfast trained"),
         (["--text", TEXT, "--method", "grad,lime"], "there is no explainer 'lime'"),
+        (["--text", TEXT, "--method", "grad,shap", "--objective", "rest"], "no objective to choose for grad, shap"),
         (["--text", TEXT, "--out", "why.png"], "must end in .html"),
-        (["--text", TEXT, "--reference", "blur", "--method", "shap"], "reference 'blur' is for images"),
+        (
+            ["--text", TEXT, "--reference", "blur", "--method", "shap"],
+            "must be words or a number, got 'blur'",
+        ),
     ],
 )
 def test_wrong_things_around_texts(call: Call, arguments: list[object], says: str) -> None:

@@ -50,6 +50,11 @@ class Answer:
     @property
     def prediction(self) -> str:
         """The class that is explained, and its probability."""
+        return f"{self.called(int(self.cases.label[0]))} ({self.probability:.0%})"
+
+    @property
+    def probability(self) -> float:
+        """How likely the class that is explained is."""
         return self._share(self.cases.x, int(self.cases.label[0]))
 
     def radius(self, k: int) -> str:
@@ -60,12 +65,12 @@ class Answer:
         """What the smallest change of the ``k``-th of ``SUBSETS`` turns the prediction into."""
         if bool(self.radii.censored[0, k]):
             return "no change found"
-        return f"turns into {self._share(self.radii.witness[:, k], int(self.radii.turned[0, k]))}"
+        number = int(self.radii.turned[0, k])
+        return f"turns into {self.called(number)} ({self._share(self.radii.witness[:, k], number):.0%})"
 
-    def _share(self, x: Tensor, number: int) -> str:
+    def _share(self, x: Tensor, number: int) -> float:
         model = self.cases.model
-        share = model.probabilities(model(x, as_it_is=True))[0, number]
-        return f"{self.called(number)} ({float(share):.0%})"
+        return float(model.probabilities(model(x, as_it_is=True))[0, number])
 
 
 def answered(

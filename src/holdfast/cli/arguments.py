@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
 from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
-from holdfast.explainers import Explainer, Grad, Random
+from holdfast.explainers import ExpectedGradients, Explainer, Grad, Random
 from holdfast.ranking import check_size
 from holdfast.reference import Words
-from holdfast.robustness import Judge, MinNorm, Robustness
+from holdfast.robustness import Judge, Robustness
 
 
 def usable_device(device: str) -> torch.device:
@@ -110,24 +111,35 @@ class Wanted:
     reference: str | None
     seed: int
 
-    def explainer(self, name: str, words: Words | None = None) -> Explainer:
-        """The explainer of that name, ranking as many features as will be shown; ``words`` stand in those of a text."""
-        if name not in EXPLAINERS:
-            raise HoldfastError(f"there is no explainer {name!r}: use one of {', '.join(EXPLAINERS)}.")
+    def explainers(self, names: Sequence[str], words: Words | None = None) -> dict[str, Explainer]:
+        """Explainers by name, ranking as many features as will be shown; random ``words`` stand in those of a text.
+
+        What is wanted of some must mean something to one of them at least.
+        """
+        unknown = next((name for name in names if name not in EXPLAINERS), None)
+        if unknown is not None:
+            raise HoldfastError(f"there is no explainer {unknown!r}: use one of {', '.join(EXPLAINERS)}.")
         if self.objective not in (None, *OBJECTIVES):
             raise HoldfastError(f"--objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
-        made: Any = EXPLAINERS[name]()
-        known = {field.name for field in fields(made)}
+        made: dict[str, Any] = {name: EXPLAINERS[name]() for name in names}
+        known = {field.name for one in made.values() for field in fields(one)}
         if self.objective is not None and "objective" not in known:
-            raise HoldfastError(f"{name} optimises nothing: leave --objective out.")
-        search = MinNorm(self.p, steps=20)
-        given: dict[str, Any] = {"robustness": search, "budget": self.size, "seed": self.seed}
-        given["objective"] = OBJECTIVES[self.objective or "rest"](search)
+            raise HoldfastError(f"there is no objective to choose for {', '.join(names)}: leave --objective out.")
+        if self.reference is not None and "reference" not in known:
+            raise HoldfastError(f"there is no reference to choose for {', '.join(names)}: leave --reference out.")
+        return {name: self._set(one, words) for name, one in made.items()}
+
+    def _set(self, made: Any, words: Words | None) -> Explainer:
+        """The explainer with all that is wanted and that it has a setting for."""
+        known = {field.name for field in fields(made)}
+        given: dict[str, Any] = {"budget": self.size, "seed": self.seed}
+        if "robustness" in known:
+            given["robustness"] = replace(made.robustness, p=self.p)
+        if "objective" in known:
+            given["objective"] = OBJECTIVES[self.objective or "rest"](replace(made.objective.robustness, p=self.p))
         if self.reference is not None:
-            if "reference" not in known:
-                raise HoldfastError(f"{name} takes no reference: leave --reference out.")
             given["reference"] = _reference(self.reference, words)
-        if words is not None and name == "expected-gradients":
+        if words is not None and isinstance(made, ExpectedGradients):
             given["references"] = words
         found: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
         return found
@@ -144,4 +156,6 @@ def _reference(text: str, words: Words | None) -> float | str | Words:
     try:
         return float(text)
     except ValueError:
+        if words is not None:
+            raise HoldfastError(f"--reference of a text must be words or a number, got {text!r}.") from None
         return text

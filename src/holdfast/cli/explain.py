@@ -21,6 +21,8 @@ from holdfast.experiment.names import EXPLAINERS
 from holdfast.report import draw_explanations, photographs
 from holdfast.report.photographs import Panel, draw_panels
 
+_IMAGES_BY, _TEXTS_BY = "greedy-as-quick", "greedy-as-words"
+
 
 @app.command()
 def explain(
@@ -30,8 +32,12 @@ def explain(
     text: Annotated[str | None, typer.Option(help="A text instead of an image: which of its words?")] = None,
     model: Model = None,
     method: Annotated[
-        str, typer.Option(help=f"One of {', '.join(EXPLAINERS)}; for a text several, with commas between.")
-    ] = "greedy-as-quick",
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(EXPLAINERS)}; for a text several, with commas between. If not given, "
+            f"{_IMAGES_BY}, and {_TEXTS_BY} for a text."
+        ),
+    ] = None,
     objective: Annotated[
         str | None,
         typer.Option(help="What Greedy methods look for: rest (hard to break when held, if not given) or relevant."),
@@ -62,11 +68,12 @@ def explain(
     if text is not None:
         if (image, digit, photo, features) != (None, None, None, None) or resize:
             raise HoldfastError("--text is a text by itself: leave images and their features out.")
-        explain_text(text, method, target, wanted, model, out or Path("explanation.html"), device, as_json)
+        page = out or Path("explanation.html")
+        explain_text(text, method or _TEXTS_BY, target, wanted, model, page, device, as_json)
         return
-    out = out or Path("explanation.png")
+    out, method = out or Path("explanation.png"), method or _IMAGES_BY
     arguments.check_picture(out)
-    explainer = wanted.explainer(method)
+    explainer = wanted.explainers([method])[method]
     asked = subject(image, digit, photo, model, resize, device)
     aim, laid = asked.number(target), asked.features(features)
     judge = wanted.judge(asked.photograph)

@@ -45,7 +45,8 @@ def explain_text(
     read = asked.read(text)
     if isinstance(wanted.size, int):  # a text may have fewer words
         wanted = replace(wanted, size=min(wanted.size, len(read.words[0])))
-    explainers = {name: wanted.explainer(name, asked.random_words) for name in map(str.strip, methods.split(","))}
+    names = list(dict.fromkeys(map(str.strip, methods.split(","))))
+    explainers = wanted.explainers(names, asked.random_words)
     cases = asked.ask(read, target=None if target is None else class_name(target))
     found = []
     for name, explainer in explainers.items():
@@ -53,7 +54,7 @@ def explain_text(
         found.append(_reworded(asked, read, name, answer))
     write_texts(found[0].answer.prediction, [one.shown for one in found], out)
     if quiet:
-        _print_json(asked, found, out)
+        _print_json(asked, read, found, out)
     else:
         _print(found, out)
 
@@ -76,9 +77,22 @@ def _reworded(asked: TextModel, read: Sentences, method: str, answer: Answer) ->
         "radius, these words are held": held if len(answer.chosen) < len(words) else "no word is left to move",
         "real words in their place": _by_words(new) if into else "none: no change was found",
     }
-    facts |= {"note": " ".join(answer.notes)} if answer.notes else {}
-    marked = stretches(read.texts[0], words, answer.chosen, into)
+    notes = _notes(read, answer)
+    facts |= {"note": " ".join(notes)} if notes else {}
+    marked = stretches(_as_read(read), words, answer.chosen, into)
     return _Reworded(answer, new, Highlighted(method, answer.question, tuple(marked), facts))
+
+
+def _as_read(read: Sentences) -> str:
+    """The text as far as the model read it."""
+    return f"{read.texts[0][: read.words[0][-1].end]} …" if read.left[0] else read.texts[0]
+
+
+def _notes(read: Sentences, answer: Answer) -> list[str]:
+    """What must be known to read the answer right."""
+    left = read.left[0]
+    cut = [f"the model reads {len(read.words[0])} words of this text: the last {left} are left out."] if left else []
+    return cut + answer.notes
 
 
 def _by_words(new: Substitution) -> str:
@@ -118,7 +132,7 @@ def _coloured(shown: tuple[Stretch, ...]) -> Text:
     return text
 
 
-def _print_json(asked: TextModel, found: list[_Reworded], out: Path) -> None:
+def _print_json(asked: TextModel, read: Sentences, found: list[_Reworded], out: Path) -> None:
     told = [
         {
             "method": shown.method,
@@ -134,10 +148,25 @@ def _print_json(asked: TextModel, found: list[_Reworded], out: Path) -> None:
                 name: None if bool(answer.radii.censored[0, k]) else float(answer.radii.radius[0, k])
                 for k, name in enumerate(SUBSETS)
             },
-            "turned": [None if number < 0 else asked.called(number) for number in answer.radii.turned[0].tolist()],
+            "turned": {
+                name: None if number < 0 else asked.called(number)
+                for name, number in zip(SUBSETS, answer.radii.turned[0].tolist(), strict=True)
+            },
+            "bound": answer.radii.bound,
             "real words change it too": bool(new.changed[0, 0]),
-            "notes": answer.notes,
+            "rows to explain": {"forward": answer.spent.forward, "gradient": answer.spent.gradient},
+            "notes": _notes(read, answer),
         }
         for answer, new, shown in found
     ]
-    typer.echo(json.dumps({"version": __version__, "answers": told, "page": str(out)}, indent=1))
+    first = found[0].answer
+    label, target = int(first.cases.label[0]), int(first.cases.target[0])
+    about = {
+        "version": __version__,
+        "text": read.texts[0],
+        "label": asked.called(label),
+        "probability": first.probability,
+        "target": None if target < 0 else asked.called(target),
+        "words left out": read.left[0],
+    }
+    typer.echo(json.dumps({**about, "answers": told, "page": str(out)}, indent=1))

@@ -41,6 +41,7 @@ EXPLAINERS: dict[str, Callable[..., Explainer]] = {
     "greedy-as": GreedyAS,
     "greedy-as-quick": GreedyAS.quick,
     "greedy-as-thorough": GreedyAS.thorough,
+    "greedy-as-words": GreedyAS.words,
     "greedy": Greedy,
     "one-step-banzhaf": OneStepBanzhaf,
     "grad": Grad,

@@ -242,10 +242,10 @@ class Results:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """Do the rankings of the tables name what people marked? Those for Robustness-S̄r where a method has two."""
+        """Do the rankings name what people marked? Those for Robustness-S̄r where a method has two; probes come last."""
         if not self.study.get("marks"):
             return None
-        methods = self.methods("table")
+        methods = [*self.methods("table"), *self.methods("probe")]
         held = {name: self._places.get(("ranking", name, self.sides(name)[0], None), {}) for name in methods}
         rankings = {
             name: [ranking_of(self.units[places[number]]) for number in self.blocks]
@@ -271,7 +271,7 @@ class Results:
         return significance(values, self.main, dict.fromkeys(by, True))
 
     def substitutions(self) -> dict[str, dict[str, Tensor]]:
-        """By method: radii of its top words, and whether real words, rounding to them, or any words turn the decision."""
+        """By method: radii of its top words, and whether real words, rounding to them, or random ones turn it too."""
         found = {}
         for method in self.methods("table", "ablation"):
             sides = self.sides(method)

@@ -34,7 +34,7 @@ from holdfast.experiment.study import (
 from holdfast.explainers import Explainer
 from holdfast.features import Features
 from holdfast.reference import Given, Words
-from holdfast.robustness import Judge, MinNorm, Robustness
+from holdfast.robustness import Judge, Robustness
 from holdfast.text import Sentences
 
 __all__ = ["load", "named", "study"]
@@ -215,8 +215,9 @@ class _Maker:
             if table.search is not None:
                 raise HoldfastError(f"{place}.search is not a setting: {table.use} searches for nothing.")
             return Method(name, {"both": made}, table.group, table.why, table.of, judged)
-        search = self.robustness(table.search, f"{place}.search", MinNorm(steps=20))
-        sides = {side: replace(made, objective=make(search)) for side, make in OBJECTIVES.items()}  # type: ignore[type-var]  # as above
+        searching: Any = made
+        search = self.robustness(table.search, f"{place}.search", searching.objective.robustness)
+        sides = {side: replace(searching, objective=make(search)) for side, make in OBJECTIVES.items()}
         return Method(name, sides, table.group, table.why, table.of, judged)
 
     def _made(self, piece: Piece, known: Makers, place: str, own: set[str] | None = None) -> Any:

@@ -24,8 +24,8 @@ Valuing = Callable[[Tensor, Tensor, int], Estimate]
 """The values of the ``open_ [B, d]`` features beside those ``chosen [B, d]``, at a turn."""
 
 
-def _searched() -> Criterion:
-    return PerturbRest(MinNorm(steps=20))
+def _searched(steps: int = 20) -> Criterion:
+    return PerturbRest(MinNorm(steps=steps))
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,22 @@ class GreedyAS(Explainer):
             step=0.00625,
             samples=16,
             estimator=BoundaryNormals(steps=12, classes=9),
+        )
+
+    @classmethod
+    def words(cls, objective: Criterion | None = None) -> GreedyAS:
+        """For texts: five words, one after another, each the best of four that are tried.
+
+        An objective of your own should search as long as this one does, far enough to look towards several classes:
+        what a short search does not find passes for robust, and is chosen for it.
+        """
+        return cls(
+            _searched(steps=75) if objective is None else objective,
+            budget=5,
+            step=1,
+            inclusion=0.1,
+            estimator=BoundaryNormals(steps=3, classes=4),
+            shortlist=4,
         )
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,8 @@ def verdict(results: Results) -> str:
     people = results.compared_by_people
     if people is None:
         return said
-    return f"Held against what people marked, {name} {_verdicts(people)}. {said}"
+    told = replace(people, comparisons=tuple(c for c in people.comparisons if c.other in results.methods("table")))
+    return f"Held against what people marked, {name} {_verdicts(told)}. {said}"
 
 
 def _verdicts(tested: Significance) -> str:

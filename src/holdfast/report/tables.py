@@ -206,10 +206,10 @@ def _ablation(results: Results) -> Table | None:
 
 def _probes(results: Results) -> Table | None:
     """Why a method beats the main one: variants of both, by the criteria that were lost."""
-    probes = results.methods("probe")
+    measures = [m for m in results.measures("table", "probe") if m["kind"] in ("Insertion", "Deletion")]
+    probes = [name for name in results.methods("probe") if any(results.curve(name, m) for m in measures)]
     if not probes:
         return None
-    measures = [m for m in results.measures("table", "probe") if m["kind"] in ("Insertion", "Deletion")]
     tested = results.compared("table")
     lost = [c.other for c in tested.comparisons if c.verdict == "loss"] if tested else []
     names = [results.main, *lost, *probes]
@@ -384,8 +384,8 @@ def _substitution(results: Results) -> Table | None:
     note = (
         "The top words alone are changed, by the smallest change of their vectors that turns the prediction. Real "
         "words: the first other word that each vector meets on its way, however far. Random words: any in their place, "
-        "ten draws. Rounding: each changed vector becomes the word nearest to it, its own more often than not. Shares of "
-        f"{len(next(iter(found.values()))['radius'])} examples."
+        "ten draws. Rounding: each changed vector becomes the word nearest to it, its own more often than not. Shares "
+        f"of {len(next(iter(found.values()))['radius'])} examples."
     )
     return Table("substitution", "Do real words do it too?", columns, tuple(rows), note)
 

@@ -68,7 +68,7 @@ class Sentences:
     """Texts as inputs ``x [B, L, E + 1]``: vectors, and a last number that is 1 where a token stands, 0 in padding.
 
     Feature j of text i is ``words[i][j]``; the last number, special tokens and padding never move. ``rows [B, L]`` are
-    the vectors' numbers, -1 in padding.
+    the vectors' numbers, -1 in padding. ``left`` is how many more words each text has than the model reads.
     """
 
     texts: tuple[str, ...]
@@ -76,13 +76,15 @@ class Sentences:
     x: Tensor
     rows: Tensor
     features: Features
+    left: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, which: slice) -> Sentences:
         features = Features(self.features.ids[which], self.features.count, self.features.kind)
-        return Sentences(self.texts[which], self.words[which], self.x[which], self.rows[which], features)
+        held = (self.texts[which], self.words[which], self.x[which], self.rows[which])
+        return Sentences(*held, features, self.left[which])
 
 
 class TextModel:
@@ -123,7 +125,7 @@ class TextModel:
             rows[number, : len(one.rows)] = torch.tensor(one.rows)
             owner[number, : len(one.owner)] = torch.tensor(one.owner)
         words, x = tuple(one.words for one in read), embed(rows, self.reader.vectors)
-        return Sentences(texts, words, x, rows, self._features(rows, owner))
+        return Sentences(texts, words, x, rows, self._features(rows, owner), tuple(one.left for one in read))
 
     def knows(self, text: str) -> bool:
         """Whether the text has a word that means something to the model."""
