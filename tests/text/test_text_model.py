@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.analyses.sensitivity import neighbours
+from holdfast.explainers.estimators import Draw
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader
 
 WORDS = ("a", "bad", "cat", "dog", "fine", "good", "house", "is", "not", "the")
@@ -117,6 +118,24 @@ def test_a_ragged_batch_is_its_texts_one_at_a_time() -> None:
             alone = model.ask(text)
             found = criterion(alone, hf.Random()(alone).top([1, 2]))
             assert torch.allclose(found[0], values[number], rtol=1e-3), (criterion, text)
+
+
+def test_a_regression_leaves_out_subsets_that_leave_no_word_to_move() -> None:
+    model = linear()
+    cases = model.ask(TEXTS)
+    objective = hf.PerturbRest(hf.MinNorm(steps=20))
+    present = hf.ranking.features_of(cases)
+    draw = Draw(objective, cases, torch.zeros_like(present), present, 60, 0.5, seed=3)
+    found, subsets = hf.Regression(paired=False)(draw).values, draw.subsets()
+    values = objective(cases, subsets)
+    for case, count in enumerate((4, 2, 7, 3)):
+        joined = subsets[case, :, :count]
+        some = ~joined.all(1)
+        assert bool(torch.isinf(values[case][~some]).all())
+        design = torch.cat([joined[some], torch.ones_like(joined[some][:, :1])], 1).double()
+        fitted = torch.linalg.lstsq(design, values[case][some].double()[:, None]).solution[:count, 0]
+        assert torch.allclose(found[case, :count].double(), fitted, atol=1e-4)
+    assert bool(torch.isinf(values).any()), "some subset of two words holds both"
 
 
 def test_radii_of_unbounded_words_are_never_capped() -> None:

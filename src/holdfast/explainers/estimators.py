@@ -126,7 +126,8 @@ class Regression(Estimator):
     """Least squares of the objective on which features joined (the paper's eq. 6).
 
     The paper's code fits no intercept, which lets the mean of the objective leak into every score, and draws no pairs.
-    ``censored`` subsets take the largest value the box allows, or as in the paper's code the norm of x.
+    ``censored`` subsets take the largest value the box allows, or as in the paper's code the norm of x. Those that
+    leave nothing to move, as subsets of a few words may, have no value and are left out.
     """
 
     intercept: bool = True
@@ -152,9 +153,19 @@ class Regression(Estimator):
         subsets = draw.subsets(self.paired)
         values = draw.objective(draw.cases, subsets)
         missing = torch.isinf(values)
-        values = torch.where(missing, self._stand_in(draw, subsets), values) if bool(missing.any()) else values
+        told = torch.ones_like(missing)
+        if bool(missing.any()):
+            stand_in = self._stand_in(draw, subsets)
+            told = ~missing | (stand_in > 0)
+            values = torch.where(missing, stand_in, values)
+            if not bool(torch.isfinite(values).all()):
+                raise HoldfastError(
+                    "some subsets are censored and the model has no bounds to cap them by: search harder, or use the "
+                    "estimator BoundaryNormals()."
+                )
         fits = [
-            self._fit(joined[:, open_], value) for joined, open_, value in zip(subsets, draw.open, values, strict=True)
+            self._fit(joined[kept][:, open_], value[kept])
+            for joined, open_, value, kept in zip(subsets, draw.open, values, told, strict=True)
         ]
         result, error = (torch.zeros_like(draw.open, dtype=values.dtype) for _ in range(2))
         for case, (weights, errors) in enumerate(fits):
@@ -168,17 +179,11 @@ class Regression(Estimator):
         return 2 * samples * cases.features.count  # which features joined
 
     def _stand_in(self, draw: Draw, subsets: Tensor) -> Tensor:
-        """What a censored value counts as: ``[B, K]`` or ``[B, 1]``."""
+        """What a censored value counts as, ``[B, K]`` or ``[B, 1]``: 0 where nothing may move."""
         if self.censored == "norm of x":
             lengths: Tensor = torch.linalg.vector_norm(draw.cases.x.flatten(1), dim=1, keepdim=True)
             return lengths
-        ceiling = draw.objective.ceiling(draw.cases, subsets)
-        if not bool(torch.isfinite(ceiling).all()):
-            raise HoldfastError(
-                "some subsets are censored and the model has no bounds to cap them by: search harder, or use the "
-                "estimator BoundaryNormals()."
-            )
-        return ceiling
+        return draw.objective.ceiling(draw.cases, subsets)
 
     def _fit(self, joined: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Weights of ``joined [m, n]`` and their standard errors."""
