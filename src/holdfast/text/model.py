@@ -92,7 +92,7 @@ class TextModel:
 
     >>> model = TextModel(WordReader(Vocabulary.read("glove.6B.100d.txt")), network, classes=("sports", "politics"))
     >>> cases = model.ask(["The goalie made 40 saves."], target="politics")      # why sports and not politics?
-    >>> ranking = hf.GreedyAS(budget=5, step=1)(cases)
+    >>> ranking = hf.GreedyAS.words()(cases)                                   # its five keywords
 
     ``network`` maps ``[R, L, E + 1]`` to logits, as ``Sentences.x`` is laid out. Word vectors may go anywhere: there
     are no bounds, and a radius that is not found stays infinite. The network stays where it is, or goes to ``device``.
