@@ -76,6 +76,8 @@ def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ([], "a photograph with --photo, --text"),
+        (["--text", TEXT, "--method", ""], "there is no explainer ''"),
         (["--text", ""], "text 0 is empty"),
         (["--text", "?!"], "no word in it"),
         (["--text", "xqzzy qwrtp"], "knows none of the 2 words"),

@@ -68,10 +68,12 @@ def explain(
     if text is not None:
         if (image, digit, photo, features) != (None, None, None, None) or resize:
             raise HoldfastError("--text is a text by itself: leave images and their features out.")
-        page = out or Path("explanation.html")
-        explain_text(text, method or _TEXTS_BY, target, wanted, model, page, device, as_json)
+        methods = _TEXTS_BY if method is None else method
+        explain_text(text, methods, target, wanted, model, out or Path("explanation.html"), device, as_json)
         return
-    out, method = out or Path("explanation.png"), method or _IMAGES_BY
+    if (image, digit, photo) == (None, None, None):
+        raise HoldfastError("name one of: an image file, a digit with --digit, a photograph with --photo, --text.")
+    out, method = out or Path("explanation.png"), _IMAGES_BY if method is None else method
     arguments.check_picture(out)
     explainer = wanted.explainers([method])[method]
     asked = subject(image, digit, photo, model, resize, device)
