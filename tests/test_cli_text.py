@@ -45,6 +45,7 @@ def test_a_text_as_json_is_the_librarys_answer(call: Call, tmp_path: Path) -> No
     assert whole["probability"] == pytest.approx(float(model.classifier(cases.x).softmax(1)[0, cases.label[0]]))
 
 
+@pytest.mark.filterwarnings("default")  # the command prints them
 def test_what_was_not_read_is_said_where_the_answer_is(call: Call, tmp_path: Path) -> None:
     page = tmp_path / "why.html"
     text = "The goalie stopped the puck. " + "Again. " * 210
