@@ -63,7 +63,7 @@ def test_several_methods_share_what_some_of_them_take(call: Call, tmp_path: Path
     out = ("--top", 2, "--out", tmp_path / "why.html", "--json")
     told = call("explain", "--text", TEXT, "--method", "grad,leave-one-out", "--reference", "words", *out)[0]
     grad, loo = json.loads(told)["answers"]
-    assert "reference" not in grad["explainer"]
+    assert grad["explainer"] == "Grad(seed=0)"
     assert "Words" in loo["explainer"]
     told = call("explain", "--text", "The puck is here.", "--objective", "relevant", *out)[0]
     assert "PerturbRelevant(robustness=MinNorm(p=2.0, steps=75" in json.loads(told)["answers"][0]["explainer"]
@@ -77,7 +77,7 @@ def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "a photograph with --photo, --text"),
+        ([], "a photograph with --photo, a text with --text"),
         (["--text", TEXT, "--method", ""], "there is no explainer ''"),
         (["--text", ""], "text 0 is empty"),
         (["--text", "?!"], "no word in it"),

@@ -90,7 +90,7 @@ def test_experiments_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_the_named_ones_are_the_papers() -> None:
-    texts = ["paper-text", "paper-text-quick", "people-movies"]
+    texts = ["paper-text", "paper-text-quick", "people-movies", "people-movies-quick"]
     assert named() == ["paper-fashion", "paper-imagenet", "paper-mnist", "paper-mnist-quick", *texts]
     full = load("paper-mnist")
     table = [name for name, piece in full.explainers.items() if piece.group == "table"]

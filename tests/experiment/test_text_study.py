@@ -91,6 +91,18 @@ judge = { use = "minnorm", steps = 8 }
 """
 
 
+PROBE = """
+[explainers."EG, without signs"]
+use = "expected-gradients"
+references = "words"
+group = "probe"
+of = "EG"
+criteria = []
+absolute = true
+why = "does EG know which words speak against the class?"
+"""
+
+
 def _file(folder: Path, data: str, rest: str) -> str:
     path = folder / "experiment.toml"
     path.write_text(f"{HEAD}[data]\n{data}\n{rest}", encoding="utf-8")
@@ -150,14 +162,14 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     accuracy = train_bilstm(learnt, held, Vocabulary(tuple(words), drawn), weights, epochs=60)
     assert accuracy == 1.0
     data = f'name = "eraser-movies"\nroot = "{folder}"\nleast = 5'
-    rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"')
+    rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"') + PROBE
     made = study(load(_file(tmp_path, data, rest)), "people", tmp_path)
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
     results = Results(tmp_path / "results.db")
     found = results.agreement
     assert found is not None
-    assert found.methods == ("Grad", "EG", "Greedy-AS")
+    assert found.methods == ("Grad", "EG", "Greedy-AS", "EG, without signs")
     first = {name: float(precision[0].mean()) for name, precision in zip(found.methods, found.precision, strict=True)}
     top = hf.Grad()(made.cases).order
     assert first["Grad"] == float((top[:, 0] == 2).double().mean()), "people marked the third word of each"
@@ -177,6 +189,8 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     said = verdict(results)
     assert said.startswith("Held against what people marked, Greedy-AS ")
     assert said.index("by mAP") < said.index("by Robustness")
+    assert "without signs" not in said, "a probe is no rival"
+    assert "probes" not in tables, "nothing was asked of it but what people marked"
     with pytest.raises(hf.HoldfastError, match="trained on movies with --weights"):
         study(load(_file(tmp_path, data, REST)), "people", tmp_path)
 
@@ -208,6 +222,6 @@ def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: 
 
 
 def test_named_text_experiments_load() -> None:
-    assert {"paper-text", "paper-text-quick", "people-movies"} <= set(named())
-    for name in ("paper-text", "paper-text-quick", "people-movies"):
+    assert {"paper-text", "paper-text-quick", "people-movies", "people-movies-quick"} <= set(named())
+    for name in ("paper-text", "paper-text-quick", "people-movies", "people-movies-quick"):
         load(name)

@@ -136,6 +136,11 @@ def test_a_regression_leaves_out_subsets_that_leave_no_word_to_move() -> None:
         fitted = torch.linalg.lstsq(design, values[case][some].double()[:, None]).solution[:count, 0]
         assert torch.allclose(found[case, :count].double(), fitted, atol=1e-4)
     assert bool(torch.isinf(values).any()), "some subset of two words holds both"
+    greedy = hf.GreedyAS(objective, budget=3, step=1, samples=60, inclusion=0.5, estimator=hf.Regression())
+    together = greedy(cases)
+    for number in (0, 2, 3):
+        assert torch.equal(greedy(model.ask(TEXTS[number])).order[0], together.order[number, : together.count[number]])
+    assert sorted(together.order[1, :2].tolist()) == [0, 1], "two words are soon used up beside seven"
 
 
 def test_radii_of_unbounded_words_are_never_capped() -> None:

@@ -36,8 +36,10 @@ def test_a_vocabulary_is_read_as_glove_writes_it(tmp_path: Path) -> None:
     assert found.rows.tolist() == [[1, 2], [3, 4], [5, 6], [3, 4]], "unknown words are the mean of all"
     assert Vocabulary.read(path, keep=["cat"]).words == ("cat",)
     assert Vocabulary.read(path, most=2).words == ("the", "cat")
-    path.write_text("3 2\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    assert Vocabulary.read(path).words == found.words, "fastText's first line is a count"
+    path.write_text("3 2\nthe 1 2 \ncat 3 4 \nn't 5 6 \n", encoding="utf-8")
+    again = Vocabulary.read(path)
+    assert again.words == found.words, "fastText counts on its first line and ends every other with a blank"
+    assert torch.equal(again.vectors, found.vectors)
 
 
 @pytest.mark.parametrize("content", ["", "the 1 2\ncat 3\n", "the cat\n", "the\n"])

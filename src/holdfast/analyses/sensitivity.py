@@ -87,11 +87,10 @@ def sensitivity(
 def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Cases:
     """``B * samples`` cases: each input moved within its features by noise, uniform in the ball of ``radius``."""
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
-    generator = torch.Generator().manual_seed(seed % 2**63)
-    share = torch.rand(1, samples, generator=generator).to(cases.x)
     width = cases.x[0].numel()
     noise = torch.stack([noise_of(width, seed, draw) for draw in range(samples)]).to(cases.x)
     noise = noise.view(1, samples, *cases.x.shape[1:])
+    share = torch.special.ndtr(noise_of(samples, seed, samples)).to(cases.x)[None]
     length = radius * share ** (1 / free.flatten(1).sum(1, keepdim=True))
     noise = torch.where(free[:, None], noise, 0)
     size = noise.flatten(2).norm(dim=2).clamp_min(torch.finfo(noise.dtype).tiny)

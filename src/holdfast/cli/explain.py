@@ -71,12 +71,10 @@ def explain(
         methods = _TEXTS_BY if method is None else method
         explain_text(text, methods, target, wanted, model, out or Path("explanation.html"), device, as_json)
         return
-    if (image, digit, photo) == (None, None, None):
-        raise HoldfastError("name one of: an image file, a digit with --digit, a photograph with --photo, --text.")
     out, method = out or Path("explanation.png"), _IMAGES_BY if method is None else method
     arguments.check_picture(out)
     explainer = wanted.explainers([method])[method]
-    asked = subject(image, digit, photo, model, resize, device)
+    asked = subject(image, digit, photo, model, resize, device, ", a text with --text")
     aim, laid = asked.number(target), asked.features(features)
     judge = wanted.judge(asked.photograph)
 

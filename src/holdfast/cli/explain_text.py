@@ -96,7 +96,8 @@ def _notes(read: Sentences, answer: Answer) -> list[str]:
 
 
 def _by_words(new: Substitution) -> str:
-    return "change the prediction as well" if bool(new.changed[0, 0]) else "do not change the prediction"
+    told = "change the prediction as well" if bool(new.changed[0, 0]) else "do not change the prediction"
+    return f"{told}; words drawn at random do in {float(new.by_chance[0, 0]):.0%} of draws"
 
 
 def _print(found: list[_Reworded], out: Path) -> None:
@@ -154,6 +155,7 @@ def _print_json(asked: TextModel, read: Sentences, found: list[_Reworded], out: 
             },
             "bound": answer.radii.bound,
             "real words change it too": bool(new.changed[0, 0]),
+            "random words change it": float(new.by_chance[0, 0]),
             "rows to explain": {"forward": answer.spent.forward, "gradient": answer.spent.gradient},
             "notes": _notes(read, answer),
         }

@@ -52,11 +52,21 @@ class Subject:
 
 
 def subject(
-    image: Path | None, digit: int | None, photo: int | None, model: str | None, resize: bool, device: str
+    image: Path | None,
+    digit: int | None,
+    photo: int | None,
+    model: str | None,
+    resize: bool,
+    device: str,
+    instead: str = "",
 ) -> Subject:
-    """The image file, embedded digit or packaged photograph that was named, and the network for it."""
+    """The image file, embedded digit or packaged photograph that was named, and the network for it.
+
+    ``instead`` is what the command takes in the place of an image.
+    """
     if sum(given is not None for given in (image, digit, photo)) != 1:
-        raise HoldfastError("name one of: an image file, an embedded digit with --digit, a photograph with --photo.")
+        images = "an image file, an embedded digit with --digit, a photograph with --photo"
+        raise HoldfastError(f"name one of: {images}{instead}.")
     model = model or ("digits" if photo is None else "imagenet")
     if model not in ("digits", "imagenet") and model.partition(":")[0] not in LIBRARIES:
         raise HoldfastError(f"--model must be digits, imagenet, torchvision:NAME or timm:NAME, got {model!r}.")

@@ -34,6 +34,7 @@ from holdfast.ranking import Ranking
 from holdfast.text import by_word
 
 Found = TypeVar("Found")
+_SUBSTITUTED = ("radius", "changed", "rounded", "by_chance")  # the last is not in stores of version 3
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,8 @@ class Results:
             held = self._places.get(("substitution", method, "relevant" if "relevant" in sides else "both", None), {})
             units = [self.units[held[number]] for number in self.blocks if number in held]
             if units and len(units) == len(self.blocks):
-                found[method] = {name: _joined(units, name) for name in ("radius", "changed", "rounded", "by_chance")}
+                kept = [name for name in _SUBSTITUTED if all(name in unit.arrays for unit in units)]
+                found[method] = {name: _joined(units, name) for name in kept}
         return found
 
     def new_words(self) -> dict[tuple[str, int], dict[int, str]]:

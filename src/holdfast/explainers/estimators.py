@@ -126,8 +126,8 @@ class Regression(Estimator):
     """Least squares of the objective on which features joined (the paper's eq. 6).
 
     The paper's code fits no intercept, which lets the mean of the objective leak into every score, and draws no pairs.
-    ``censored`` subsets take the largest value the box allows, or as in the paper's code the norm of x. Those that
-    leave nothing to move, as subsets of a few words may, have no value and are left out.
+    ``censored`` subsets take the largest value the box allows, or as in the paper's code the norm of x. Where it
+    is the box, those that leave nothing to move, as subsets of a few words may, have no value and are left out.
     """
 
     intercept: bool = True
@@ -163,13 +163,10 @@ class Regression(Estimator):
                     "some subsets are censored and the model has no bounds to cap them by: search harder, or use the "
                     "estimator BoundaryNormals()."
                 )
-        fits = [
-            self._fit(joined[kept][:, open_], value[kept])
-            for joined, open_, value, kept in zip(subsets, draw.open, values, told, strict=True)
-        ]
         result, error = (torch.zeros_like(draw.open, dtype=values.dtype) for _ in range(2))
-        for case, (weights, errors) in enumerate(fits):
-            result[case, draw.open[case]], error[case, draw.open[case]] = weights, errors
+        for case in draw.open.any(1).nonzero()[:, 0].tolist():  # beside longer texts, a short one may be used up
+            open_, kept = draw.open[case], told[case]
+            result[case, open_], error[case, open_] = self._fit(subsets[case, kept][:, open_], values[case, kept])
         return Estimate(result, error, ~missing.all(1))
 
     def rows(self, objective: Criterion, samples: int) -> int | None:
@@ -179,7 +176,7 @@ class Regression(Estimator):
         return 2 * samples * cases.features.count  # which features joined
 
     def _stand_in(self, draw: Draw, subsets: Tensor) -> Tensor:
-        """What a censored value counts as, ``[B, K]`` or ``[B, 1]``: 0 where nothing may move."""
+        """What a censored value counts as, ``[B, K]`` or ``[B, 1]``; 0 where the box allows no move."""
         if self.censored == "norm of x":
             lengths: Tensor = torch.linalg.vector_norm(draw.cases.x.flatten(1), dim=1, keepdim=True)
             return lengths

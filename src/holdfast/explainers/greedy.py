@@ -32,10 +32,11 @@ def _searched(steps: int = 20) -> Criterion:
 class GreedyAS(Explainer):
     """Greedy by set aggregation (section 4.2): the features of highest Banzhaf value join, then all are valued anew.
 
-    ``budget`` is how many features to choose this way, a share (float) or a number (int); the rest follow in the order
-    of their last values. ``step`` features join at a time. Each valuation draws ``samples`` random subsets of the
-    unchosen features, each joining with probability ``inclusion``. Where features are few and join one at a time, as
-    words do, the best ``shortlist`` of a turn are tried beside those chosen and the best of them joins.
+    ``budget`` is how many features to choose this way, a share (float) or a number (int): all of a case with fewer. The
+    rest follow in the order of their last values. ``step`` features join at a time. Each valuation draws ``samples``
+    random subsets of the unchosen features, each joining with probability ``inclusion``. Where features are few and
+    join one at a time, as words do, the best ``shortlist`` of a turn are tried beside those chosen and the best of them
+    joins.
     """
 
     objective: Criterion = field(default_factory=_searched)
@@ -90,7 +91,7 @@ class GreedyAS(Explainer):
 
     @classmethod
     def words(cls, objective: Criterion | None = None) -> GreedyAS:
-        """For texts: five words, one after another, each the best of four that are tried.
+        """For texts of five words or more, beside which there may be shorter ones: five words, each the best of four.
 
         An objective of your own should search as long as this one does, far enough to look towards several classes:
         what a short search does not find passes for robust, and is chosen for it.

@@ -330,7 +330,7 @@ def _agreement(results: Results) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     for m, method in enumerate(found.methods):
         values = [found.precision[m, k] for k in range(found.precision.shape[1])] + [found.average_precision[m]]
-        ours = [Estimate(float(value.mean()), *bootstrap(value)) for value in values]
+        ours = [_mean(value) for value in values]
         theirs = published.people(method)
         rows.append((method, *ours, *((theirs[4], theirs[5]) if theirs else (None, None))))
     columns = ("method", *(f"p@{k + 1}" for k in range(found.precision.shape[1])), "mAP", "paper's p@5", "paper's mAP")
@@ -362,6 +362,10 @@ def _gain(compared: Comparison) -> tuple[Cell, Cell]:
     return Estimate(compared.gain, *compared.interval), compared.verdict
 
 
+def _mean(values: torch.Tensor) -> Estimate:
+    return Estimate(float(values.mean()), *bootstrap(values))
+
+
 def _substitution(results: Results) -> Table | None:
     found = results.substitutions()
     if not found:
@@ -370,8 +374,8 @@ def _substitution(results: Results) -> Table | None:
     for method, held in found.items():
         turned = torch.isfinite(held["radius"])
         known = held["radius"][turned].double()
-        shares = [one.double() for one in (turned, held["changed"], held["by_chance"], held["rounded"])]
-        told = [Estimate(float(share.mean()), *bootstrap(share)) for share in shares]
+        shares = (turned, held["changed"], held.get("by_chance"), held["rounded"])
+        told = [None if one is None else _mean(one.double()) for one in shares]
         rows.append((method, *told, float(known.mean()) if len(known) else None))
     columns = (
         "method",

@@ -84,7 +84,7 @@ class Vocabulary:
         try:
             with Path(path).open(encoding="utf-8") as file:
                 for line in file:
-                    parts = line.rstrip("\n").split(" ")
+                    parts = line.rstrip().split(" ")  # fastText ends its lines with a blank
                     if not width and len(parts) == 2 and all(part.isdigit() for part in parts):
                         continue  # word2vec's and fastText's first line: how many words, how many numbers each
                     width = width or len(parts) - 1
