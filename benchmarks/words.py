@@ -24,13 +24,14 @@ _SIZES = (1, 2, 3, 4, 5)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=20, help="the last so many; settings were chosen on the first")
+    parser.add_argument("--sentences", type=int, default=20)
+    parser.add_argument("--first", type=int, default=40, help="settings were chosen on the first 25 and the last 20")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", type=Path, help="also write the tables here")
     options = parser.parse_args()
     print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
     model = topics_bilstm(options.device)
-    cases = model.ask(topic_sentences().in_turn().texts[-options.sentences :])
+    cases = model.ask(topic_sentences().in_turn().texts[options.first : options.first + options.sentences])
     for title, kind in (("relevant words held", hf.PerturbRest), ("only relevant words move", hf.PerturbRelevant)):
         compare(title, cases, kind)
     if options.json:
