@@ -93,8 +93,7 @@ class GreedyAS(Explainer):
     def words(cls, objective: Criterion | None = None) -> GreedyAS:
         """For texts of five words or more, beside which there may be shorter ones: five words, each the best of four.
 
-        An objective of your own should search as long as this one does, far enough to look towards several classes:
-        what a short search does not find passes for robust, and is chosen for it.
+        The search of 75 gradients looks towards three classes; an objective of your own should do as much.
         """
         return cls(
             _searched(steps=75) if objective is None else objective,
