@@ -50,7 +50,7 @@ def references(options: argparse.Namespace) -> None:
         "Grad": hf.Grad(),
         "IG": hf.IntegratedGradients(),
         "EG": hf.ExpectedGradients(),
-        "SHAP": hf.Shap(),
+        "SHAP": hf.KernelShap(),
         "LOO": hf.LeaveOneOut(),
         "BBMP": hf.Bbmp(),
         "CFX": hf.Counterfactual(),
@@ -59,7 +59,7 @@ def references(options: argparse.Namespace) -> None:
     started = time.perf_counter()
     rankings: dict[str, Any] = {name: explainer(cases) for name, explainer in explainers.items()}
     rankings["Greedy-AS"] = tuple(
-        hf.GreedyAS.quick(kind(hf.MinNorm(steps=20)))(cases) for kind in (hf.PerturbRest, hf.PerturbRelevant)
+        hf.GreedyAS.quick(kind(hf.MinNorm(steps=20)))(cases) for kind in (hf.RobustnessRest, hf.RobustnessRelevant)
     )
     print(f"  rankings took {time.perf_counter() - started:.0f} s", flush=True)
     started = time.perf_counter()

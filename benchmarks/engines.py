@@ -23,7 +23,7 @@ from holdfast.experiment import Engine, Local, Measure, Method, Store, Study, ru
 from tables import hardware, show  # see above
 
 EXPLAINER = hf.GreedyAS.quick()
-CRITERION = hf.PerturbRest(hf.Judge.quick())
+CRITERION = hf.RobustnessRest(hf.Judge.quick())
 SIZES = (0.05, 0.25, 0.45)
 
 

@@ -26,10 +26,10 @@ from holdfast.analyses import significance
 from holdfast.curve import SIZES
 from tables import RESULTS, bare_speed, hardware, show, wait
 
-Objective = type[hf.PerturbRest] | type[hf.PerturbRelevant]
+Objective = type[hf.RobustnessRest] | type[hf.RobustnessRelevant]
 OBJECTIVES: dict[str, tuple[str, Objective]] = {
-    "rest": ("S̄r (higher is better)", hf.PerturbRest),
-    "relevant": ("Sr (lower is better)", hf.PerturbRelevant),
+    "rest": ("S̄r (higher is better)", hf.RobustnessRest),
+    "relevant": ("Sr (lower is better)", hf.RobustnessRelevant),
 }
 ANCHOR, PAPER = "GreedyAS", "regression, as the paper's, 20 gradients"
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def ask(options: argparse.Namespace, digits: int) -> hf.Cases:
-    model = hf.Classifier(hf.data.mnist_cnn().module.to(options.device), bounds=(0, 1))
+    model = hf.TorchModel(hf.data.mnist_cnn().module.to(options.device), bounds=(0, 1))
     return model.ask(hf.data.mnist().x[options.first :][:digits].to(options.device))
 
 

@@ -1,7 +1,7 @@
 """What every explainer costs a digit, beside the same method of a peer library in the same run, as tables.
 
     python benchmarks/explainers.py                       # about an hour on two cores
-    python benchmarks/explainers.py --only cost --digits 20 --skip Greedy Shap.paper
+    python benchmarks/explainers.py --only cost --digits 20 --skip Greedy KernelShap.paper
     python benchmarks/explainers.py --only shap           # kernel SHAP: error on a small game, time at 20,000 samples
     python benchmarks/explainers.py --only order          # signed or absolute? judged by both robustness criteria
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def ask(options: argparse.Namespace, digits: int, features: hf.Features | None = None) -> hf.Cases:
-    model = hf.Classifier(hf.data.mnist_cnn().module.to(options.device), bounds=(0, 1))
+    model = hf.TorchModel(hf.data.mnist_cnn().module.to(options.device), bounds=(0, 1))
     x = hf.data.mnist().x[options.first : options.first + digits].to(options.device)
     return model.ask(x, features=features)
 
@@ -72,7 +72,7 @@ def cost(options: argparse.Namespace) -> None:
         "LeaveOneOut": (hf.LeaveOneOut(), many, None, "Captum FeatureAblation", _ablation),
         "DeepLift": (hf.DeepLift(), many, None, "Captum DeepLift", _deep_lift),
         "Lrp": (hf.Lrp(), many, None, "Captum LRP", _lrp),
-        "Shap": (hf.Shap(), many, None, "", None),
+        "KernelShap": (hf.KernelShap(), many, None, "", None),
         "Bbmp": (hf.Bbmp(), many, None, "", None),
         "Counterfactual": (hf.Counterfactual(), many, None, "", None),
         "GreedyAS.quick": (hf.GreedyAS.quick(), many, None, "", None),
@@ -80,7 +80,7 @@ def cost(options: argparse.Namespace) -> None:
         "Random": (hf.Random(), many, None, "", None),
         "Anchor": (hf.Anchor(), few, patches, "", None),
         "GreedyAS": (hf.GreedyAS(), many, None, "", None),
-        "Shap.paper": (hf.Shap.paper(), many, None, "", None),
+        "KernelShap.paper": (hf.KernelShap.paper(), many, None, "", None),
         "Greedy": (hf.Greedy(), few, None, "", None),
     }
     rows: list[dict[str, object]] = []
@@ -178,13 +178,13 @@ def shap_(options: argparse.Namespace) -> None:
     rows: list[dict[str, object]] = []
     for samples in (2_000, 20_000):
         runs: dict[str, Callable[[], Any]] = {
-            "holdfast Shap": partial(hf.Shap(samples=samples).attribute, cases),
+            "holdfast KernelShap": partial(hf.KernelShap(samples=samples).attribute, cases),
             "Captum KernelShap": partial(_kernel_shap, cases, samples, 1),
             "Captum KernelShap, 256 subsets at once": partial(_kernel_shap, cases, samples, 256),
         }
         if importlib.util.find_spec("shap"):
             runs["shap KernelExplainer"] = partial(_shap_library, cases, samples)
-        hf.Shap()(cases)  # warm
+        hf.KernelShap()(cases)  # warm
         for (name, _), taken in zip(runs.items(), seconds := _timed(*runs.values()), strict=True):
             rows.append({"method": name, "samples": samples, "s a digit": taken, "times ours": taken / seconds[0]})
             print(f"  {name}, {samples} samples: {taken:.3g} s", flush=True)
@@ -218,14 +218,14 @@ def _errors_on_a_game() -> None:
     with torch.no_grad():
         for weight in net.parameters():
             weight.mul_(3)
-    cases = hf.Classifier(net.requires_grad_(False)).ask(torch.rand(3, 12) + 0.1)
-    exact = hf.Shap(samples=2**12).attribute(cases)
+    cases = hf.TorchModel(net.requires_grad_(False)).ask(torch.rand(3, 12) + 0.1)
+    exact = hf.KernelShap(samples=2**12).attribute(cases)
     rows: list[dict[str, object]] = []
     for samples in (100, 300, 1000):
-        errors: dict[str, list[Tensor]] = {"holdfast Shap": [], "Captum KernelShap": []}
+        errors: dict[str, list[Tensor]] = {"holdfast KernelShap": [], "Captum KernelShap": []}
         for seed in range(10):
             torch.manual_seed(seed)
-            errors["holdfast Shap"].append(hf.Shap(samples=samples, seed=seed).attribute(cases) - exact)
+            errors["holdfast KernelShap"].append(hf.KernelShap(samples=samples, seed=seed).attribute(cases) - exact)
             found = captum.KernelShap(net).attribute(
                 cases.x, target=cases.label, n_samples=samples, perturbations_per_eval=64
             )
@@ -242,11 +242,11 @@ def _errors_on_a_game() -> None:
 def order(options: argparse.Namespace) -> None:
     """Both orders of each attribution, judged; on the digits that settings are chosen on."""
     cases = ask(argparse.Namespace(device=options.device, first=0), min(options.digits, 24))
-    judges = {"AUC S̄r (higher is better)": hf.PerturbRest, "AUC Sr (lower is better)": hf.PerturbRelevant}
+    judges = {"AUC S̄r (higher is better)": hf.RobustnessRest, "AUC Sr (lower is better)": hf.RobustnessRelevant}
     signed: list[Any] = [
         hf.IntegratedGradients(),
         hf.ExpectedGradients(),
-        hf.Shap(),
+        hf.KernelShap(),
         hf.LeaveOneOut(),
         hf.DeepLift(),
         hf.Lrp(),

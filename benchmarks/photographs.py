@@ -21,7 +21,7 @@ import torch
 
 import holdfast as hf
 from holdfast.data import image_folder, imagenet_classifier, photos
-from holdfast.pace import Pace
+from holdfast.models.execution import Execution
 from tables import RESULTS, hardware, show, wait
 
 FEATURES = ("pixels", "patches", "superpixels")
@@ -57,7 +57,7 @@ def pictures(options: argparse.Namespace) -> torch.Tensor:
     return found.x[: options.photos].to(options.device)
 
 
-def ask(options: argparse.Namespace, features: str, x: torch.Tensor, model: hf.Classifier) -> hf.Cases:
+def ask(options: argparse.Namespace, features: str, x: torch.Tensor, model: hf.TorchModel) -> hf.Cases:
     made = {
         "pixels": lambda: hf.Features.pixels((3, 224, 224)),
         "patches": lambda: hf.Features.patches((3, 224, 224), 16),
@@ -75,21 +75,21 @@ def network(options: argparse.Namespace) -> None:
     model, x = imagenet_classifier(options.device), pictures(options)
     half = torch.float16 if gpu else None
     forms = {
-        "as it comes": Pace(),
-        "channels last": Pace(channels_last=True),
-        "folded": Pace(fold=True),
-        "folded, channels last": Pace(fold=True, channels_last=True),
-    } | ({"folded, channels last, float16": Pace(fold=True, channels_last=True, draft=half)} if gpu else {})
+        "as it comes": Execution(),
+        "channels last": Execution(channels_last=True),
+        "folded": Execution(fold=True),
+        "folded, channels last": Execution(fold=True, channels_last=True),
+    } | ({"folded, channels last, float16": Execution(fold=True, channels_last=True, draft=half)} if gpu else {})
     table = []
     for name, pace in forms.items():
         own = model.through(model.module)
-        own.pace = pace
+        own.execution = pace
         best = max((rows_a_second(own, x, size), size) for size in ((64, 256, 512) if gpu else (4, 8, 16)))
         table.append({"form": name, "rows/s": best[0], "rows at a time": best[1]})
     show("forward + gradient of EfficientNet-Lite0", table)
     started = time.perf_counter()
     chosen = model.tuned(x)
-    print(f"\ntuned: {chosen.pace}, found in {time.perf_counter() - started:.1f} s")
+    print(f"\ntuned: {chosen.execution}, found in {time.perf_counter() - started:.1f} s")
 
 
 def compiled(options: argparse.Namespace) -> None:
@@ -97,14 +97,14 @@ def compiled(options: argparse.Namespace) -> None:
     model, x = imagenet_classifier(options.device), pictures(options)
     size = 256 if x.is_cuda else 8
     rows = x[torch.arange(size, device=x.device) % len(x)]
-    form = model.pace.form(model.module, rows[:2])
+    form = model.execution.form(model.module, rows[:2])
     table = []
     for name, module in (("as it is", form), ("compiled", torch.compile(form, dynamic=False))):
         started = time.perf_counter()
         seconds = [started]
         for _ in range(12):
             points = rows.detach().requires_grad_(True)
-            half = model.pace.draft
+            half = model.execution.draft
             with torch.autocast(rows.device.type, dtype=half, enabled=half is not None):
                 scores = module(points)
             torch.autograd.grad(scores.float().amax(1).sum(), points)
@@ -115,7 +115,7 @@ def compiled(options: argparse.Namespace) -> None:
     show(f"torch.compile, {size} rows at a time", table)
 
 
-def rows_a_second(model: hf.Classifier, x: torch.Tensor, size: int) -> float:
+def rows_a_second(model: hf.TorchModel, x: torch.Tensor, size: int) -> float:
     rows = x[torch.arange(size, device=x.device) % len(x)]
     passes = max(2, (4096 if rows.is_cuda else 32) // size)
     for warm in (True, False):
@@ -165,18 +165,18 @@ def explain(options: argparse.Namespace) -> None:
 def draft(options: argparse.Namespace) -> None:
     """Whether half precision in the search costs quality: the same judge, in single precision, on both."""
     fast, x = imagenet_classifier(options.device), pictures(options)
-    if fast.pace.draft is None:
+    if fast.execution.draft is None:
         print("\nno drafts in half precision on this device")
         return
     exact = fast.through(copy.deepcopy(fast.module))
-    exact.pace = replace(fast.pace, draft=None)
+    exact.execution = replace(fast.execution, draft=None)
     table = []
     for features in options.features:
         areas = []
         for model in (fast, exact):
             cases = ask(options, features, x, model)
             ranking = hf.GreedyAS(budget=0.2)(cases)
-            curve = hf.trace(cases, ranking, hf.PerturbRest(hf.Judge.quick()), (0.05, 0.1, 0.15, 0.2))
+            curve = hf.trace(cases, ranking, hf.RobustnessRest(hf.Judge.quick()), (0.05, 0.1, 0.15, 0.2))
             areas.append(curve.auc())
         ratio = areas[0] / areas[1]
         error = float(ratio.std() / len(ratio) ** 0.5)
@@ -200,14 +200,14 @@ def judge(options: argparse.Namespace) -> None:
     }
     found, table = {}, []
     for name, method in judges.items():
-        for kind in (hf.PerturbRest, hf.PerturbRelevant):
+        for kind in (hf.RobustnessRest, hf.RobustnessRelevant):
             before, started = model.queries, time.perf_counter()
             values = kind(method)(cases, relevant)
             wait(x.is_cuda)
             found[name, kind] = values, time.perf_counter() - started, (model.queries - before).gradient
     for name in judges:
         row: dict[str, object] = {"judge": name}
-        for kind, title in ((hf.PerturbRest, "S̄r"), (hf.PerturbRelevant, "Sr")):
+        for kind, title in ((hf.RobustnessRest, "S̄r"), (hf.RobustnessRelevant, "Sr")):
             values, seconds, rows = found[name, kind]
             best = torch.stack([found[other, kind][0] for other in judges]).amin(0)
             ratio = values / best

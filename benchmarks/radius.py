@@ -67,7 +67,7 @@ def main() -> None:
 def digits(options: argparse.Namespace) -> tuple[hf.Cases, Tensor]:
     """Digits and the size of the margin's gradient at each of their pixels."""
     model = hf.data.mnist_cnn()
-    model = hf.Classifier(model.module.to(options.device), bounds=(0, 1))
+    model = hf.TorchModel(model.module.to(options.device), bounds=(0, 1))
     cases = model.ask(hf.data.mnist().x[options.first :][: options.digits].to(options.device))
     _, slope = model.gradient(cases.x, lambda z: margin(z, cases.label, cases.target))
     return cases, slope.flatten(1).abs()
@@ -176,11 +176,11 @@ def judge(options: argparse.Namespace) -> None:
 def linear(options: argparse.Namespace) -> None:
     torch.manual_seed(0)
     net = nn.Linear(60, 6).double().to(options.device).eval()
-    cases = hf.Classifier(net).ask(torch.randn(40, 60).double())
+    cases = hf.TorchModel(net).ask(torch.randn(40, 60).double())
     subsets = torch.rand(40, 5, 60) < torch.tensor([0.9, 0.6, 0.4, 0.2, 0.1])[:, None]
     table = []
     for p in NORMS:
-        exact = hf.Linear(p)(cases, subsets).radius
+        exact = hf.ExactLinear(p)(cases, subsets).radius
         for kind in METHODS:
             radii = kind(p=p)(cases, subsets)  # type: ignore[call-arg]  # every method takes p
             ratio = radii.radius / exact

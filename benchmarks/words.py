@@ -32,13 +32,13 @@ def main() -> None:
     print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
     model = topics_bilstm(options.device)
     cases = model.ask(topic_sentences().in_turn().texts[options.first : options.first + options.sentences])
-    for title, kind in (("relevant words held", hf.PerturbRest), ("only relevant words move", hf.PerturbRelevant)):
+    for title, kind in (("relevant words held", hf.RobustnessRest), ("only relevant words move", hf.RobustnessRelevant)):
         compare(title, cases, kind)
     if options.json:
         options.json.write_text(json.dumps(RESULTS, indent=1))
 
 
-def compare(title: str, cases: hf.Cases, kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+def compare(title: str, cases: hf.Cases, kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
     """Areas by a judge that looks towards five classes, as ratios to Grad's."""
     short, long = kind(hf.MinNorm(steps=20)), kind(hf.MinNorm(steps=75))
     explainers: dict[str, hf.Explainer] = {

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from holdfast.model import Queries
+from holdfast.models.model import Queries
 from holdfast.robustness import Rows
 
 Attack = Callable[[Rows], Tensor]

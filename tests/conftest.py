@@ -20,7 +20,7 @@ torch.set_num_threads(1)  # the tests themselves run side by side
 
 
 @pytest.fixture(scope="session")
-def digit_model() -> hf.Classifier:
+def digit_model() -> hf.TorchModel:
     return hf.data.mnist_cnn()
 
 

@@ -30,10 +30,10 @@ def small_study(limit: int | None = None) -> Study:
 
 def toy_study(explainers: Mapping[str, hf.Explainer], block: int = 2, cases: int = 4) -> Study:
     """A few numbers, a small network and two criteria."""
-    model = hf.Classifier(small_net(), (0, 1))
+    model = hf.TorchModel(small_net(), (0, 1))
     x = torch.rand(cases, 12, generator=torch.Generator().manual_seed(0)).double()
     methods = tuple(Method(name, {"both": made}) for name, made in explainers.items())
-    rest = Measure("rest", hf.PerturbRest(hf.MinNorm(steps=10)), "rest")
+    rest = Measure("rest", hf.RobustnessRest(hf.MinNorm(steps=10)), "rest")
     measures = (rest, Measure("insertion", hf.Insertion(0.5), "rest"))
     return Study("toy", model.ask(x), methods, measures, main=methods[0].name, sizes=(0.25, 0.5), block=block)
 
@@ -50,7 +50,7 @@ def checksums_of(folder: Path) -> dict[str, str]:
 class Broken(hf.Explainer):
     """Cannot explain anything."""
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         raise hf.HoldfastError("this one never works.")
 
 
@@ -58,7 +58,7 @@ class Broken(hf.Explainer):
 class Faulty(hf.Explainer):
     """Has a bug."""
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         raise RuntimeError("shape mismatch\nin line 7")
 
 
@@ -68,7 +68,7 @@ class Dies(hf.Explainer):
 
     marker: str
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         if not os.path.exists(self.marker):
             Path(self.marker).touch()
             os.kill(os.getpid(), signal.SIGKILL)

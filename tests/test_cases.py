@@ -13,8 +13,8 @@ from toys import small_net
 X = torch.full((3, 12), 0.5, dtype=torch.float64)
 
 
-def _model() -> hf.Classifier:
-    return hf.Classifier(small_net(), bounds=(0, 1))
+def _model() -> hf.TorchModel:
+    return hf.TorchModel(small_net(), bounds=(0, 1))
 
 
 def test_defaults_are_the_prediction_and_no_target() -> None:
@@ -86,6 +86,6 @@ def test_bad_subsets_start_nothing(subsets: torch.Tensor, message: str) -> None:
 
 def test_bounds_that_do_not_fit_the_input_are_refused() -> None:
     for shape in ((5,), (2, 12)):
-        model = hf.Classifier(small_net(), bounds=(torch.zeros(shape), torch.ones(shape)))
+        model = hf.TorchModel(small_net(), bounds=(torch.zeros(shape), torch.ones(shape)))
         with pytest.raises(hf.HoldfastError, match="do not fit"):
             model.ask(X)

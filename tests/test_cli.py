@@ -15,9 +15,7 @@ from PIL import Image
 import holdfast as hf
 from holdfast import cli
 from holdfast.cli import arguments as words
-from holdfast.criteria import CRITERIA
 from holdfast.experiment.names import EXPLAINERS as NAMES
-from holdfast.explainers import EXPLAINERS
 from holdfast.robustness import METHODS
 from studies import SMALL
 

@@ -64,9 +64,9 @@ def test_several_methods_share_what_some_of_them_take(call: Call, tmp_path: Path
     told = call("explain", "--text", TEXT, "--method", "grad,leave-one-out", "--reference", "words", *out)[0]
     grad, loo = json.loads(told)["answers"]
     assert grad["explainer"] == "Grad(seed=0)"
-    assert "Words" in loo["explainer"]
+    assert "RandomWords" in loo["explainer"]
     told = call("explain", "--text", "The puck is here.", "--objective", "relevant", *out)[0]
-    assert "PerturbRelevant(robustness=MinNorm(p=2.0, steps=75" in json.loads(told)["answers"][0]["explainer"]
+    assert "RobustnessRelevant(robustness=MinNorm(p=2.0, steps=75" in json.loads(told)["answers"][0]["explainer"]
 
 
 def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) -> None:

@@ -9,18 +9,18 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.criteria import Criterion
+from holdfast.criteria.criterion import Criterion
 from toys import small_net
 
 
 def _asked(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, hf.Ranking]:
-    cases = hf.Classifier(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
+    cases = hf.TorchModel(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
     return cases, hf.Grad()(cases)
 
 
 def test_a_curve_is_the_criterion_along_the_sizes() -> None:
     cases, ranking = _asked()
-    criterion = hf.PerturbRest(hf.MinNorm())
+    criterion = hf.RobustnessRest(hf.MinNorm())
     curve = hf.trace(cases, ranking, criterion, (0.25, 0.5))
     assert torch.equal(curve.values, criterion(cases, ranking.top((0.25, 0.5))))
     assert curve.explainer == "Grad(seed=0)"
@@ -36,9 +36,9 @@ def test_area_is_the_trapezoid_in_percent() -> None:
 def test_censored_points_are_counted_and_capped_by_the_box() -> None:
     net = nn.Linear(4, 2, bias=False).eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[1.0, 1, 1, 1], [-1.0, -1, -1, -1]]))
-    cases = hf.Classifier(net, bounds=(0.1, 1)).ask(torch.full((1, 4), 0.5))
+    cases = hf.TorchModel(net, bounds=(0.1, 1)).ask(torch.full((1, 4), 0.5))
     ranking = hf.Ranking.by_score(cases, torch.arange(4.0)[None])
-    curve = hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=20)), (0.25, 0.75))
+    curve = hf.trace(cases, ranking, hf.RobustnessRest(hf.MinNorm(steps=20)), (0.25, 0.75))
     assert bool(curve.censored.all())
     assert torch.allclose(curve.capped(), torch.tensor([[0.5 * math.sqrt(3), 0.5]]))
     assert bool(torch.isinf(curve.values).all()), "what was not found stays censored"
@@ -54,11 +54,11 @@ def test_bad_input_is_refused() -> None:
     cases, ranking = _asked()
     for sizes in ((), (0.5, 0.25), (0.5, 0.5), (2, 1), (0, 1), (1, 0.5), (1, 13), (0.5, 1.5)):
         with pytest.raises(hf.HoldfastError):
-            hf.trace(cases, ranking, hf.PerturbRest(), sizes)
+            hf.trace(cases, ranking, hf.RobustnessRest(), sizes)
     with pytest.raises(hf.HoldfastError, match="the cases have"):
-        hf.trace(cases[:2], ranking, hf.PerturbRest())
+        hf.trace(cases[:2], ranking, hf.RobustnessRest())
     with pytest.raises(hf.HoldfastError, match="at least two sizes"):
-        hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=10)), (0.5,)).auc()
+        hf.trace(cases, ranking, hf.RobustnessRest(hf.MinNorm(steps=10)), (0.5,)).auc()
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def test_any_criterion_can_be_traced() -> None:
 
 def test_a_point_at_which_nothing_can_move_has_no_value() -> None:
     cases, ranking = _asked()
-    curve = hf.trace(cases, ranking, hf.PerturbRest(hf.MinNorm(steps=10)), (0.25, 1.0))
+    curve = hf.trace(cases, ranking, hf.RobustnessRest(hf.MinNorm(steps=10)), (0.25, 1.0))
     with pytest.raises(hf.HoldfastError, match="no feature is left to move"):
         curve.auc()
 

@@ -54,7 +54,7 @@ def test_columns_group_and_leave_the_rest() -> None:
 
 
 def test_a_tensor_of_ids_works() -> None:
-    model = hf.Classifier(torch.nn.Linear(4, 2).eval())
+    model = hf.TorchModel(torch.nn.Linear(4, 2).eval())
     cases = model.ask(torch.rand(3, 4), features=torch.tensor([0, 0, 1, -7]))
     assert cases.features.count == 2
     assert cases.features.expand(torch.ones(3, 2, dtype=torch.bool)).tolist() == [[True, True, True, False]] * 3

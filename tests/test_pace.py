@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
 import holdfast as hf
-from holdfast.pace import Pace, folded
+from holdfast.models.execution import Execution, folded
 from toys import tiny_photo_net
 
 
@@ -74,9 +74,9 @@ def test_a_layer_used_twice_is_not_folded() -> None:
     assert folded(module, X) is module
 
 
-@pytest.mark.parametrize("pace", [Pace(fold=True), Pace(channels_last=True), Pace(fold=True, channels_last=True)])
-def test_every_form_computes_the_same(pace: Pace) -> None:
-    plain, fast = hf.Classifier(net(), bounds=(0, 1)), hf.Classifier(net(), bounds=(0, 1), pace=pace)
+@pytest.mark.parametrize("pace", [Execution(fold=True), Execution(channels_last=True), Execution(fold=True, channels_last=True)])
+def test_every_form_computes_the_same(pace: Execution) -> None:
+    plain, fast = hf.TorchModel(net(), bounds=(0, 1)), hf.TorchModel(net(), bounds=(0, 1), execution=pace)
     assert pace.form(fast.module, X) is not fast.module
     torch.testing.assert_close(fast(X), plain(X))
     for ours, theirs in zip(fast.gradient(X, _first), plain.gradient(X, _first), strict=True):
@@ -92,11 +92,11 @@ def _first(logits: Tensor) -> Tensor:
 def test_a_form_that_would_compute_something_else_is_not_taken() -> None:
     module = net(leak=True)
     assert not torch.allclose(folded(module, X)(X), module(X))
-    assert Pace(fold=True).form(module, X) is module
+    assert Execution(fold=True).form(module, X) is module
 
 
 def test_decisions_are_asked_of_the_module_as_it_is() -> None:
-    model = hf.Classifier(net(), bounds=(0, 1), pace=Pace(fold=True))
+    model = hf.TorchModel(net(), bounds=(0, 1), execution=Execution(fold=True))
     seen: list[int] = []
     itself = model.module  # copies of it carry the hook along
     itself.register_forward_hook(lambda layer, *_: seen.extend([1] if layer is itself else []))
@@ -112,8 +112,8 @@ def test_decisions_are_asked_of_the_module_as_it_is() -> None:
 
 def test_drafts_are_for_searches_that_claim_nothing() -> None:
     x, laid = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
-    model = hf.Classifier(tiny_photo_net(), bounds=(0, 1), pace=Pace(draft=torch.bfloat16))
-    exact, plain = hf.Classifier(tiny_photo_net(), bounds=(0, 1)), model.gradient(x, _first)[1]
+    model = hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=Execution(draft=torch.bfloat16))
+    exact, plain = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)), model.gradient(x, _first)[1]
     torch.testing.assert_close(plain, exact.gradient(x, _first)[1], rtol=0, atol=0)
     rough = model.gradient(x, _first, draft=True)[1]
     assert rough.dtype == torch.float32
@@ -122,12 +122,12 @@ def test_drafts_are_for_searches_that_claim_nothing() -> None:
     asked, same = model.ask(x, features=laid), exact.ask(x, features=laid)
     subsets = torch.ones(3, 1, 16, dtype=torch.bool)
     assert torch.equal(hf.MinNorm()(asked, subsets).radius, hf.MinNorm()(same, subsets).radius)
-    held = [hf.PerturbRest(hf.MinNorm())(same, hf.GreedyAS()(one).top([0.25])) for one in (asked, same)]
+    held = [hf.RobustnessRest(hf.MinNorm())(same, hf.GreedyAS()(one).top([0.25])) for one in (asked, same)]
     torch.testing.assert_close(*held, rtol=0.1, atol=0)
 
 
 def test_even_batches_are_powers_of_two_and_change_nothing() -> None:
-    model = hf.Classifier(net(), bounds=(0, 1), pace=Pace(even=True))
+    model = hf.TorchModel(net(), bounds=(0, 1), execution=Execution(even=True))
     sizes: set[int] = set()
 
     def note(_: nn.Module, given: tuple[Tensor, ...]) -> None:
@@ -136,7 +136,7 @@ def test_even_batches_are_powers_of_two_and_change_nothing() -> None:
     model.module.register_forward_pre_hook(note)
     model(X)
     sizes.clear()
-    plain = hf.Classifier(net(), bounds=(0, 1))
+    plain = hf.TorchModel(net(), bounds=(0, 1))
     for count in (1, 2, 3, 5):
         torch.testing.assert_close(model(X[:count]), plain(X[:count]))
         torch.testing.assert_close(model.gradient(X[:count], _first)[1], plain.gradient(X[:count], _first)[1])
@@ -145,21 +145,21 @@ def test_even_batches_are_powers_of_two_and_change_nothing() -> None:
 
 
 def test_tuning_finds_a_pace_and_keeps_what_is_computed() -> None:
-    model = hf.Classifier(net(), bounds=(0, 1))
+    model = hf.TorchModel(net(), bounds=(0, 1))
     tuned = model.tuned(X)
     assert tuned is not model
     assert tuned.chunk(X) >= 1
     assert tuned.chunk(torch.rand(1, 3, 64, 64)) == model.chunk(torch.rand(1, 3, 64, 64)), "measured for one shape"
-    assert tuned.pace.draft is None, "half precision is for GPUs"
+    assert tuned.execution.draft is None, "half precision is for GPUs"
     torch.testing.assert_close(tuned(X), model(X))
-    assert replace(model.pace) == Pace(), "the model itself stays"
+    assert replace(model.execution) == Execution(), "the model itself stays"
 
 
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: hf.Classifier(net(), bounds=(0, 1)).tuned(torch.rand(2, 5, 8, 8)), "cannot take inputs"),
-        (lambda: hf.BlackBox(lambda rows: rows[:, :2]).tuned(torch.rand(2, 5)), "black box"),
+        (lambda: hf.TorchModel(net(), bounds=(0, 1)).tuned(torch.rand(2, 5, 8, 8)), "cannot take inputs"),
+        (lambda: hf.FunctionModel(lambda rows: rows[:, :2]).tuned(torch.rand(2, 5)), "black box"),
     ],
 )
 def test_what_cannot_be_tuned_says_so(make: Callable[[], object], told: str) -> None:
@@ -189,7 +189,7 @@ def test_what_only_looks_like_a_pair_is_left_alone() -> None:
     ):
         expected = module(X)
         assert folded(module, X) is module
-        torch.testing.assert_close(Pace(fold=True, channels_last=True).form(module, X)(X), expected)
+        torch.testing.assert_close(Execution(fold=True, channels_last=True).form(module, X)(X), expected)
 
 
 def test_asking_leaves_the_precision_of_convolutions_as_it_was() -> None:
@@ -199,8 +199,8 @@ def test_asking_leaves_the_precision_of_convolutions_as_it_was() -> None:
     before = conv.fp32_precision
     try:
         conv.fp32_precision = "tf32"
-        for pace in (Pace(), Pace(exact=True)):
-            hf.Classifier(net(), bounds=(0, 1), pace=pace).ask(X)
+        for pace in (Execution(), Execution(exact=True)):
+            hf.TorchModel(net(), bounds=(0, 1), execution=pace).ask(X)
             assert conv.fp32_precision == "tf32"
     finally:
         conv.fp32_precision = before
@@ -217,28 +217,28 @@ def test_numbers_that_half_precision_cannot_hold_end_the_drafts() -> None:
             return out if out.dtype == torch.float32 else out * float("inf")  # as an overflow would
 
     x, laid = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
-    model = hf.Classifier(Loud().eval(), bounds=(0, 1), pace=Pace(draft=torch.bfloat16))
-    exact = hf.Classifier(Loud().eval(), bounds=(0, 1))
+    model = hf.TorchModel(Loud().eval(), bounds=(0, 1), execution=Execution(draft=torch.bfloat16))
+    exact = hf.TorchModel(Loud().eval(), bounds=(0, 1))
     orders = [hf.GreedyAS.quick()(one.ask(x, features=laid)).order for one in (model, exact)]
     assert torch.equal(*orders)
-    assert model.pace.draft is None
+    assert model.execution.draft is None
 
 
 def test_a_pace_goes_along_to_another_process_and_device() -> None:
-    model = hf.Classifier(net(), bounds=(0, 1), pace=Pace.of_images("cpu"))
+    model = hf.TorchModel(net(), bounds=(0, 1), execution=Execution.for_images("cpu"))
     model(X)
     sent = copy.deepcopy(model)  # travels as it would to another process
     assert sent._form is None
-    assert sent.pace == model.pace
+    assert sent.execution == model.execution
     torch.testing.assert_close(sent(X), model(X))
-    there = model.pace.on("cuda")
+    there = model.execution.on("cuda")
     assert (there.exact, there.even, there.draft) == (True, True, torch.float16)
-    assert there.on("cpu") == model.pace
-    assert Pace().on("cuda") == Pace(), "what nobody asked for stays plain"
+    assert there.on("cpu") == model.execution
+    assert Execution().on("cuda") == Execution(), "what nobody asked for stays plain"
 
 
 def test_even_batches_keep_to_the_rows_that_were_allowed() -> None:
-    model = hf.Classifier(net(), bounds=(0, 1), chunk=5, pace=Pace(even=True))
+    model = hf.TorchModel(net(), bounds=(0, 1), chunk=5, execution=Execution(even=True))
     sizes: list[int] = []
     model.module.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     model(torch.rand(13, 3, 8, 8))
@@ -250,9 +250,9 @@ def test_even_batches_keep_to_the_rows_that_were_allowed() -> None:
 @pytest.mark.parametrize("explainer", [hf.DeepLift(), hf.GreedyAS.quick(), hf.LeaveOneOut(), hf.IntegratedGradients()])
 def test_explanations_are_the_same_at_every_pace(explainer: hf.Explainer) -> None:
     x, laid = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
-    paces = (Pace(), Pace(fold=True, channels_last=True, even=True))
+    paces = (Execution(), Execution(fold=True, channels_last=True, even=True))
     orders = [
-        explainer(hf.Classifier(tiny_photo_net(), bounds=(0, 1), pace=pace).ask(x, features=laid)).order[:, :4]
+        explainer(hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=pace).ask(x, features=laid)).order[:, :4]
         for pace in paces
     ]
     assert torch.equal(*orders)

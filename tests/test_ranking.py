@@ -9,7 +9,7 @@ from toys import small_net
 
 
 def _cases(n: int = 3) -> hf.Cases:
-    return hf.Classifier(small_net()).ask(torch.rand(n, 12, generator=torch.Generator().manual_seed(0)))
+    return hf.TorchModel(small_net()).ask(torch.rand(n, 12, generator=torch.Generator().manual_seed(0)))
 
 
 def test_order_falls_with_the_scores_and_ties_keep_their_place() -> None:
@@ -31,7 +31,7 @@ def test_top_takes_shares_and_numbers() -> None:
 
 def test_padding_comes_last_and_shares_count_real_features() -> None:
     ids = torch.tensor([[0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1], [0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1]])
-    model = hf.Classifier(small_net())
+    model = hf.TorchModel(small_net())
     cases = model.ask(torch.rand(2, 12), features=hf.Features.of(ids))
     assert features_of(cases).sum(1).tolist() == [10, 2]
     ranking = hf.Ranking.by_score(cases, torch.arange(10.0).expand(2, -1).double())

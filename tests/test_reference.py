@@ -11,12 +11,12 @@ from toys import small_net
 
 def _cases(features: hf.Features | None = None) -> hf.Cases:
     x = torch.rand(3, 12, generator=torch.Generator().manual_seed(0))
-    return hf.Classifier(small_net(), (0, 1)).ask(x, features=features)
+    return hf.TorchModel(small_net(), (0, 1)).ask(x, features=features)
 
 
 def _images(channels: int = 3) -> hf.Cases:
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * 80, 3)).double().eval()
-    return hf.Classifier(net, (0, 1)).ask(torch.rand(2, channels, 8, 10, generator=torch.Generator().manual_seed(0)))
+    return hf.TorchModel(net, (0, 1)).ask(torch.rand(2, channels, 8, 10, generator=torch.Generator().manual_seed(0)))
 
 
 def test_a_tensor_is_named_by_its_content() -> None:
@@ -59,7 +59,7 @@ def test_only_values_that_are_used_must_be_inside() -> None:
     """A year that never moves, beside what does."""
     low, high = torch.tensor([0.0, 0.0, 1900.0]), torch.tensor([1.0, 1.0, 2100.0])
     net = torch.nn.Linear(3, 2).eval()
-    cases = hf.Classifier(net, (low, high)).ask(
+    cases = hf.TorchModel(net, (low, high)).ask(
         torch.tensor([[0.5, 0.5, 2000.0]]), features=hf.Features.columns(2, n=3)
     )
     assert reference_points(cases, 0.0).tolist() == [[0, 0, 2000]]
@@ -72,7 +72,7 @@ def test_made_references_stay_inside_the_bounds_of_each_channel(word: str) -> No
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 400, 2)).eval()
     image = low[:, None, None].expand(3, 20, 20).clone()
     image[:, :, :7] = high[:, None, None]
-    cases = hf.Classifier(net, (low[:, None, None], high[:, None, None])).ask(image[None])
+    cases = hf.TorchModel(net, (low[:, None, None], high[:, None, None])).ask(image[None])
     points = reference_points(cases, word)  # type: ignore[arg-type]  # a word from the list above
     assert bool(((points >= low[:, None, None]) & (points <= high[:, None, None])).all())
 
@@ -112,5 +112,5 @@ def test_live_features_differ_from_the_reference_somewhere() -> None:
     features = hf.Features.of(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]))
     x = torch.zeros(1, 12)
     x[0, 5] = 0.1
-    cases = hf.Classifier(small_net(), (0, 1)).ask(x, features=features)
+    cases = hf.TorchModel(small_net(), (0, 1)).ask(x, features=features)
     assert live_features(cases, reference_points(cases, 0.0)).tolist() == [[False, True, False]]

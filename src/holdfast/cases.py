@@ -1,26 +1,33 @@
-"""The question "why y (and not t)?" for a batch of inputs."""
+"""Cases: the question "why this class (and not that one)?" for a batch of inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.features import Features
-
-if TYPE_CHECKING:  # a model makes cases; cases only carry it along
-    from holdfast.model import Classifier
+from holdfast.models.model import Model
 
 ANY = -1
 """The target of an untargeted question: any class but the label."""
 
 
 def explained(logits: Tensor, label: Tensor, target: Tensor) -> Tensor:
-    """The score that attributions explain, ``[R]``: the label's logit, less the target's where one is asked about."""
+    """Return the score that attributions explain.
+
+    Args:
+        logits: ``[R, classes]``.
+        label: The explained class of each row, ``[R]``.
+        target: The class asked about, ``[R]``; ``ANY`` for none.
+
+    Returns:
+        ``[R]``: the label's logit, minus the target's logit where there is a target.
+    """
     own = logits.gather(1, label[:, None])[:, 0]
     other = logits.gather(1, target.clamp_min(0)[:, None])[:, 0]
     return own - other.masked_fill(target == ANY, 0)
@@ -28,12 +35,19 @@ def explained(logits: Tensor, label: Tensor, target: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Inputs ``x [B, *shape]`` with the class explained, the class asked about (or ``ANY``) and features.
+    """Inputs with the class that is explained, the class asked about, and features. Made by ``model.ask(x)``.
 
-    Made by ``model.ask(x, ...)``. Sub-batches: ``cases[:5]``, ``cases[mask]``.
+    ``cases[:5]``, ``cases[3]`` and ``cases[mask]`` are smaller batches.
+
+    Attributes:
+        model: The model that is asked.
+        x: Inputs ``[B, *shape]``.
+        label: The explained class of each input, ``[B]``.
+        target: The class asked about, ``[B]``: "why not this class?". ``ANY`` where there is none.
+        features: What moves together.
     """
 
-    model: Classifier
+    model: Model
     x: Tensor
     label: Tensor
     target: Tensor
@@ -45,9 +59,7 @@ class Cases:
     def __getitem__(self, which: int | slice | Tensor) -> Cases:
         if isinstance(which, int):
             which = torch.tensor([which], device=self.x.device)
-        features = self.features
-        if len(features.ids) > 1:
-            features = Features(features.ids[which], features.count, features.kind)
+        features = self.features.at(which)
         return Cases(self.model, self.x[which], self.label[which], self.target[which], features)
 
     def __repr__(self) -> str:
@@ -57,50 +69,88 @@ class Cases:
         )
 
     @classmethod
-    def ask(cls, model: Classifier, x: Any, label: Any, target: Any, features: Features | Tensor | None) -> Cases:
-        """Check everything a question is made of; nothing runs on bad input."""
+    def ask(cls, model: Model, x: Any, label: Any, target: Any, features: Features | Tensor | str | None) -> Cases:
+        """Check all parts of a question before anything runs. See ``AskableModel.ask``."""
+        model.check_ready()
         x = _inputs(model, x)
-        laid = _features(features, x)
-        logits = model(x, as_it_is=True)
-        if not bool(torch.isfinite(logits).all()):
-            raise HoldfastError("the module returns NaN or infinite scores for these inputs.")
-        model.warn_if_saturated(logits)
-        classes = logits.shape[1]
-        label = logits.argmax(1) if label is None else _classes("label", label, len(x), classes)
-        aim = torch.full_like(label, ANY) if target is None else _classes("target", target, len(x), classes)
+        bound = _features(features, x)
+        scores = model(x, exact=True)
+        if not bool(torch.isfinite(scores).all()):
+            raise HoldfastError("the model returns NaN or infinite scores for these inputs.")
+        model.warn_if_saturated(scores)
+        label = scores.argmax(1) if label is None else _classes("label", label, len(x), model)
+        aim = torch.full_like(label, ANY) if target is None else _classes("target", target, len(x), model)
         label, aim = label.to(x.device), aim.to(x.device)
         if bool((label == aim).any()):
             case = int((label == aim).nonzero()[0])
-            raise HoldfastError(
-                f"the target of case {case} is its own label {int(label[case])}: ask for another class."
-            )
-        return cls(model, x, label, aim, laid)
+            name = model.class_name(int(label[case]))
+            raise HoldfastError(f"the target of case {case} is its own label {name}: ask for another class.")
+        return cls(model, x, label, aim, bound)
 
     def subsets(self, subsets: Any) -> Tensor:
-        """Check ``subsets`` (the features that may move): bool ``[B, K, d]``, on the model's device."""
+        """Check subsets of the features.
+
+        Args:
+            subsets: Bool ``[B, K, d]``, a tensor or an array: K subsets for each case. ``[B, d]`` is one for each.
+
+        Returns:
+            Bool ``[B, K, d]`` on the model's device.
+
+        Raises:
+            HoldfastError: The type or the shape is wrong.
+        """
         checked = torch.as_tensor(subsets)
         d = self.features.count
         if checked.dtype != torch.bool:
-            raise HoldfastError(f"subsets must be bool (True = may move), got {checked.dtype}.")
+            raise HoldfastError(f"subsets must be bool (True: in the subset), got {checked.dtype}.")
+        checked = checked[:, None] if checked.ndim == 2 else checked
         if checked.ndim != 3 or len(checked) != len(self) or checked.shape[1] < 1 or checked.shape[2] != d:
             raise HoldfastError(f"subsets must be [B, K, d] = [{len(self)}, K, {d}], got {tuple(checked.shape)}.")
         return checked.to(self.x.device)
 
 
-def class_number(name: str, classes: Sequence[str]) -> int:
-    """The number of a class by its name, however it is written."""
-    known = [number for number, one in enumerate(classes) if one.lower() == name.lower()]
-    if len(known) > 1:
-        raise HoldfastError(f"several classes are called {name!r}: name {' or '.join(map(str, known))}.")
-    if not known:
-        near = [one for one in classes if name.lower() in one.lower()][:5]
-        every = f": use one of {', '.join(classes)}." if 0 < len(classes) <= 20 else "."
-        raise HoldfastError(f"there is no class {name!r}" + (f": did you mean {', '.join(near)}?" if near else every))
-    return known[0]
+class AskableModel(Model):
+    """A model that makes cases."""
+
+    def ask(
+        self,
+        x: Any,
+        label: Any = None,
+        target: Any = None,
+        features: Features | Tensor | str | None = None,
+    ) -> Cases:
+        """Ask "why ``label`` (and not ``target``)?" about a batch of inputs.
+
+        Args:
+            x: Inputs ``[B, *shape]``, a float tensor or array.
+            label: The class to explain, by number or name, one for all inputs or one for each. Default: the
+                prediction.
+            target: The class asked about, in the same forms. Default: none, so that any other class is a change.
+            features: What moves together: ``Features``, integer ids ``[*shape]`` or ``[B, *shape]``, or
+                for images ``"pixels"``, ``"patches:16"``, ``"superpixels:50"``. Default: pixels of images
+                ``[B, C, H, W]``, otherwise every coordinate.
+
+        Returns:
+            The cases, ready for explainers, criteria and robustness methods.
+
+        Raises:
+            HoldfastError: A part of the question is malformed or does not fit the model.
+        """
+        return Cases.ask(self, x, label, target, features)
 
 
-def _inputs(model: Classifier, given: Any) -> Tensor:
-    x: Tensor = torch.as_tensor(given)
+def check_cases(cases: object) -> None:
+    """Refuse what is not ``Cases``, such as a bare tensor of inputs, and models that are not ready."""
+    if not isinstance(cases, Cases):
+        raise HoldfastError(f"expected cases, made by model.ask(x), got {type(cases).__name__}.")
+    cases.model.check_ready()
+
+
+def _inputs(model: Model, given: Any) -> Tensor:
+    try:
+        x: Tensor = torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise HoldfastError(f"x must be a tensor or an array [B, *shape]: {first_line(error)}") from error
     if x.ndim < 2 or not x.numel():
         raise HoldfastError(f"x must be a batch [B, *shape] with B >= 1, got shape {tuple(x.shape)}.")
     if not x.is_floating_point():
@@ -130,21 +180,30 @@ def _check_bounds(x: Tensor, low: Tensor, high: Tensor) -> None:
         )
 
 
-def _features(features: Features | Tensor | None, x: Tensor) -> Features:
+def _features(features: Features | Tensor | str | None, x: Tensor) -> Features:
     shape = tuple(x.shape[1:])
     if features is None:
         if len(shape) == 3:
             return Features.pixels(shape).bind(x)
         return Features(torch.arange(x[0].numel()).reshape(1, *shape), x[0].numel(), "coordinates").bind(x)
+    if isinstance(features, str):
+        return Features.parse(features, x).bind(x)
     return (features if isinstance(features, Features) else Features.of(features)).bind(x)
 
 
-def _classes(name: str, value: Any, cases: int, classes: int) -> Tensor:
-    given = torch.as_tensor(value)
+def _classes(name: str, value: Any, cases: int, model: Model) -> Tensor:
+    if isinstance(value, str):
+        value = model.class_number(value)
+    elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype.kind in "UO"):
+        value = [model.class_number(one) if isinstance(one, str) else one for one in value]
+    try:
+        given = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise HoldfastError(f"{name} must be class numbers or names, got {value!r}.") from error
     if given.is_floating_point() or given.dtype == torch.bool:
-        raise HoldfastError(f"{name} must be integers, got {given.dtype}.")
+        raise HoldfastError(f"{name} must be class numbers or names, got {given.dtype}.")
     if given.ndim > 1 or (given.ndim == 1 and len(given) != cases):
         raise HoldfastError(f"{name} must be one class or one a case [{cases}], got shape {tuple(given.shape)}.")
-    if bool(((given < 0) | (given >= classes)).any()):
-        raise HoldfastError(f"{name} must be a class from 0 to {classes - 1}, got {given.tolist()}.")
+    if bool(((given < 0) | (given >= len(model.classes))).any()):
+        raise HoldfastError(f"{name} must be a class from 0 to {len(model.classes) - 1}, got {given.tolist()}.")
     return given.long().expand(cases).clone()

@@ -35,7 +35,7 @@ def chunked(work: Callable[[slice], Result], rows: int, size: int) -> Iterator[t
             torch.cuda.empty_cache()
 
 
-def room(device: torch.device) -> int:
+def memory_budget(device: torch.device) -> int:
     """Bytes that results kept between passes may take: few on a CPU, whose memory others share, a part of a GPU's."""
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 2**30
 

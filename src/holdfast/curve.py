@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.criteria import Criterion
+from holdfast.criteria.criterion import Criterion
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking, features_of
 

@@ -1,11 +1,49 @@
-"""One voice for everything that goes wrong: what was expected, what came, what to do."""
+"""The one error class, the one warning class, and the sentences they are made of."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class HoldfastError(ValueError):
-    """Bad input or an impossible request. The message is one clear sentence."""
+    """Bad input or an impossible request. The message is one sentence: what was expected, what came, what to do."""
 
 
 class HoldfastWarning(UserWarning):
-    """Work goes on, but the answer means less than it seems to."""
+    """The computation continues, but its result needs careful interpretation."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, ready to end a sentence.
+
+    A line that ends in a colon is only a heading, so the line after it is added.
+
+    Args:
+        error: The error of another library.
+
+    Returns:
+        One line without trailing punctuation, followed by a full stop. The error's type if it has no message.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]).rstrip(".:") + "."
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str], *, most: int = 40) -> HoldfastError:
+    """Describe a name that is not known, with the nearest known one.
+
+    Args:
+        kind: What was named, such as ``"explainer"``.
+        name: The name that was given.
+        known: All names that would have been accepted.
+        most: List all known names if there are at most this many.
+
+    Returns:
+        The error to raise.
+    """
+    by_lower = {one.lower(): one for one in known}
+    near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)]
+    near += [one for one in known if name.lower() in one.lower() and one not in near][: 5 - len(near)]
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    listed = f" Use one of {', '.join(known)}." if 0 < len(known) <= most else ""
+    return HoldfastError(f"there is no {kind} {name!r}.{hint}{listed}")

@@ -1,16 +1,16 @@
-"""Which coordinates of an input move together: coordinates <-> features."""
+"""Features: which coordinates of an input move together, and what they are called."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, unknown_name
 
 FIXED = -1
 """The id of coordinates that belong to no feature and never move."""
@@ -18,24 +18,76 @@ FIXED = -1
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """A feature id for every coordinate: ``ids [N, *shape]``, N = 1 when all cases share them.
+    """A feature id for every coordinate of an input.
 
-    Axes of length one broadcast (joint colour channels share one id). ``FIXED`` coordinates never
-    move; ids past the ones a case uses are padding and move nothing.
+    Axes of length one broadcast: colour channels that move together share one id. Coordinates with the id ``FIXED``
+    never move. Ids beyond those that a case uses are padding and move nothing.
 
     >>> Features.pixels((1, 28, 28)).count
     784
+    >>> Features.columns(2, names=["age", "income"]).name(1)
+    'income'
+
+    Attributes:
+        ids: Integers ``[N, *shape]``; N is 1 if all cases share them.
+        count: The number of features, d.
+        kind: What the features are, for messages and reports.
+        names: Names of the features: one tuple for each row of ``ids``, or a flat sequence if all cases share them.
+            None: each feature is called by its kind and number.
     """
 
     ids: Tensor
     count: int
     kind: str = "groups"
+    names: tuple[tuple[str, ...], ...] | None = None
 
-    # ------------------------------------------------------------------ ways to make them
+    def __post_init__(self) -> None:
+        if self.names is None:
+            return
+        flat = all(isinstance(one, str) for one in self.names)
+        names = (tuple(map(str, self.names)),) if flat else tuple(tuple(map(str, one)) for one in self.names)
+        if len(names) != 1 and len(names) != len(self.ids):
+            raise HoldfastError(f"names are given for {len(names)} cases, the features are of {len(self.ids)}.")
+        wrong = next((len(one) for one in names if len(one) > self.count or (flat and len(one) != self.count)), None)
+        if wrong is not None:
+            raise HoldfastError(f"{wrong} names are given for {self.count} features.")
+        object.__setattr__(self, "names", names)
+
+    # ------------------------------------------------------------------ making features
+
+    @classmethod
+    def parse(cls, text: str, x: Tensor) -> Features:
+        """Make image features from text: ``pixels``, ``patches:16`` or ``superpixels:50``.
+
+        Args:
+            text: The kind of features, followed by ``:`` and the side of a patch or the number of superpixels.
+            x: The inputs ``[B, C, H, W]`` that the features are for.
+
+        Returns:
+            The features.
+
+        Raises:
+            HoldfastError: The text is not one of these, or does not fit the inputs.
+        """
+        kind, _, size = text.partition(":")
+        shape = tuple(x.shape[1:])
+        if kind == "pixels" and not size:
+            return cls.pixels(shape)
+        if kind in ("patches", "superpixels") and size.isdecimal() and len(size) < 9:
+            return cls.patches(shape, int(size)) if kind == "patches" else cls.superpixels(x, int(size))
+        raise HoldfastError(f"features must be pixels, patches:N or superpixels:N, got {text!r}.")
 
     @classmethod
     def pixels(cls, shape: Sequence[int], channels: Literal["joint", "separate"] = "joint") -> Features:
-        """One feature a pixel of a ``(C, H, W)`` image, or one a colour value with ``channels="separate"``."""
+        """Pixels of an image of shape ``(C, H, W)``.
+
+        Args:
+            shape: Channels, height and width.
+            channels: ``"joint"``: the colours of a pixel move together. ``"separate"``: each is a feature.
+
+        Returns:
+            One feature for each pixel, or for each colour value.
+        """
         c, h, w = _image_shape(shape)
         if channels not in ("joint", "separate"):
             raise HoldfastError(f'channels must be "joint" or "separate", got {channels!r}.')
@@ -44,7 +96,15 @@ class Features:
 
     @classmethod
     def patches(cls, shape: Sequence[int], size: int) -> Features:
-        """Squares of ``size x size`` pixels, all channels together; smaller ones at the far edges."""
+        """Square patches of an image of shape ``(C, H, W)``; those at the far edges may be smaller.
+
+        Args:
+            shape: Channels, height and width.
+            size: Pixels along the side of a patch.
+
+        Returns:
+            One feature for each patch, all channels together.
+        """
         _, h, w = _image_shape(shape)
         if not 1 <= size <= max(h, w):
             raise HoldfastError(f"patch size must be between 1 and {max(h, w)} for a {h} x {w} image, got {size}.")
@@ -55,11 +115,22 @@ class Features:
 
     @classmethod
     def superpixels(cls, image: Any, n: int) -> Features:
-        """About ``n`` SLIC segments of a ``[C, H, W]`` image, or of each image in ``[B, C, H, W]``."""
+        """SLIC segments of an image.
+
+        Args:
+            image: One image ``[C, H, W]``, or several ``[B, C, H, W]`` that are segmented one by one.
+            n: About how many segments an image is cut into.
+
+        Returns:
+            One feature for each segment.
+
+        Raises:
+            HoldfastError: scikit-image is not installed, or the image is not a finite float image.
+        """
         try:
             from skimage.segmentation import slic  # an optional extra, heavy to import
         except ImportError as error:
-            raise HoldfastError('superpixels need scikit-image: pip install "holdfast[superpixels]".') from error
+            raise HoldfastError('superpixels require scikit-image: pip install "holdfast[superpixels]".') from error
         images = torch.as_tensor(image).detach().cpu()
         images = images[None] if images.ndim == 3 else images
         if images.ndim != 4 or not images.is_floating_point() or not bool(torch.isfinite(images).all()):
@@ -68,16 +139,22 @@ class Features:
             raise HoldfastError(f"superpixels need 1 <= n <= {prod(images.shape[2:])} segments, got {n}.")
         segments = [
             torch.from_numpy(slic(one.permute(1, 2, 0).double().numpy(), n_segments=n, channel_axis=-1, start_label=0))
-            for one in (images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images)  # SLIC weighs colours in Lab
+            for one in (images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images)  # SLIC compares colours in Lab
         ]
         ids = torch.stack(segments)[:, None].long()
         return cls(ids, int(ids.max()) + 1, "superpixels")
 
     @classmethod
     def tokens(cls, attention_mask: Any, words: Any = None) -> Features:
-        """One feature a token of embedded text ``[B, L, E]``; padding (mask 0) never moves.
+        """Tokens of embedded text ``[B, L, E]``.
 
-        ``words [B, L]`` groups sub-word tokens by word; its negative entries (special tokens) never move.
+        Args:
+            attention_mask: ``[B, L]`` of ones and zeros; tokens with 0 are padding and never move.
+            words: ``[B, L]``: the number of the word that each token belongs to, so that its tokens move together.
+                Tokens with a negative number, such as special tokens, never move.
+
+        Returns:
+            One feature for each token or word.
         """
         mask = torch.as_tensor(attention_mask)
         if mask.ndim != 2 or not bool(((mask == 0) | (mask == 1)).all()):
@@ -90,13 +167,24 @@ class Features:
         return cls._counted(ids[:, :, None], "tokens")
 
     @classmethod
-    def columns(cls, groups: int | Sequence[int | Sequence[int]], n: int | None = None) -> Features:
-        """One feature a column of a table with ``groups`` columns, or one a group of column numbers.
-
-        ``n`` is the width of the table when its last columns are in no group and so never move.
+    def columns(
+        cls, groups: int | Sequence[int | Sequence[int]], n: int | None = None, names: Sequence[str] | None = None
+    ) -> Features:
+        """Columns of a table, or groups of columns that move together.
 
         >>> Features.columns([[0, 1, 2], 3]).count    # a one-hot triple and a number
         2
+
+        Args:
+            groups: The number of columns, or for each feature its column number or numbers.
+            n: The width of the table, if its last columns are in no group and so never move.
+            names: Names of the features, as many as there are groups.
+
+        Returns:
+            One feature for each column or group.
+
+        Raises:
+            HoldfastError: A group is empty, a column is used twice, or names and groups differ in number.
         """
         if isinstance(groups, int):
             groups = list(range(groups))
@@ -112,11 +200,18 @@ class Features:
         ids = torch.full((1, width), FIXED)
         for feature, group in enumerate(lists):
             ids[0, group] = feature
-        return cls(ids, len(lists), "columns")
+        return cls(ids, len(lists), "columns", None if names is None else tuple(names))  # type: ignore[arg-type]  # checked when made
 
     @classmethod
     def of(cls, ids: Any) -> Features:
-        """Features from a tensor of ids ``[*shape]`` or ``[B, *shape]``; negative ids never move."""
+        """Make features from ids.
+
+        Args:
+            ids: Integers ``[*shape]`` or ``[B, *shape]``; coordinates with a negative id never move.
+
+        Returns:
+            One feature for each id from 0 to the largest.
+        """
         ids = torch.as_tensor(ids)
         if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
             raise HoldfastError(f"feature ids must be integers, got {ids.dtype}.")
@@ -128,10 +223,20 @@ class Features:
             raise HoldfastError("there is no feature to move: every coordinate's id is negative.")
         return cls(ids, int(ids.max()) + 1, kind)
 
-    # ------------------------------------------------------------------ ways to use them
+    # ------------------------------------------------------------------ using features
 
     def bind(self, x: Tensor) -> Features:
-        """These features laid over a batch ``x [B, *shape]``, on its device; refuses what does not fit."""
+        """Fit these features to a batch.
+
+        Args:
+            x: Inputs ``[B, *shape]``.
+
+        Returns:
+            The features on the device of ``x``, with ids ``[1 or B, *shape]``.
+
+        Raises:
+            HoldfastError: The shapes do not fit.
+        """
         ids = self.ids.to(x.device)
         ids = ids if ids.ndim == x.ndim else ids[None]
         fits = ids.ndim == x.ndim and all(i in (1, n) for i, n in zip(ids.shape, x.shape, strict=True))
@@ -140,12 +245,47 @@ class Features:
                 f"features of shape {tuple(self.ids.shape)} do not fit inputs of shape {tuple(x.shape)}: "
                 "expected [*shape] or [B, *shape]."
             )
-        return Features(ids, self.count, self.kind)
+        return replace(self, ids=ids)
+
+    def at(self, which: slice | Tensor) -> Features:
+        """Return the features of some cases, by slice, index or mask; features that all cases share stay as they are."""
+        if len(self.ids) == 1:
+            return self
+        names = self.names
+        if names is not None and len(names) > 1:
+            rows = range(len(names))[which] if isinstance(which, slice) else torch.arange(len(names))[which.cpu()].tolist()
+            names = tuple(names[row] for row in rows)
+        return replace(self, ids=self.ids[which], names=names)
+
+    def name(self, feature: int, case: int = 0) -> str:
+        """Return the name of a feature: the given one, or its kind and number."""
+        names = () if self.names is None else self.names[case if len(self.names) > 1 else 0]
+        return names[feature] if feature < len(names) else f"{self._noun} {feature}"
+
+    def number(self, name: str, case: int = 0) -> int:
+        """Return the number of a feature by its name.
+
+        Raises:
+            HoldfastError: No feature has this name; the nearest one is suggested.
+        """
+        known = [self.name(feature, case) for feature in range(self.count)]
+        if name not in known:
+            raise unknown_name("feature", name, known, most=20)
+        return known.index(name)
+
+    @property
+    def _noun(self) -> str:
+        return self.kind.split()[0].removesuffix("s").removesuffix("e" if self.kind.startswith("patches") else "")
 
     def expand(self, subsets: Tensor, cases: Tensor | None = None) -> Tensor:
-        """Which coordinates may move: ``subsets [R, count]`` -> bool ``[R, *shape]`` (broadcastable).
+        """Turn subsets of features into masks of coordinates.
 
-        ``cases [R]`` says whose ids each row follows; not needed when all share them.
+        Args:
+            subsets: Bool ``[R, d]``.
+            cases: ``[R]``: the case whose ids each row follows; not needed if all cases share them.
+
+        Returns:
+            Bool ``[R, *shape]``, broadcastable to inputs.
         """
         ids = self.ids if len(self.ids) == 1 or cases is None else self.ids[cases]
         flat = ids.flatten(1).expand(len(subsets), -1)
@@ -153,17 +293,28 @@ class Features:
         return free.reshape(len(subsets), *ids.shape[1:])
 
     def spread(self, values: Tensor) -> Tensor:
-        """The value of its feature for every coordinate: ``[B, count]`` -> ``[B, *shape]`` (broadcastable).
+        """Give every coordinate the value of its feature.
 
-        Coordinates of no feature get the value of the first.
+        Args:
+            values: ``[B, d]``.
+
+        Returns:
+            ``[B, *shape]``, broadcastable to inputs. Coordinates of no feature get the value of the first.
         """
         flat = self.ids.flatten(1).expand(len(values), -1)
         return values.gather(1, flat.clamp_min(0)).reshape(len(values), *self.ids.shape[1:])
 
     def pool(self, values: Tensor) -> Tensor:
-        """Sum of a value a coordinate over each feature: ``[B, *shape]`` -> ``[B, count]``."""
+        """Sum a value of every coordinate over each feature.
+
+        Args:
+            values: ``[B, *shape]``.
+
+        Returns:
+            ``[B, d]``.
+        """
         shared = [axis for axis in range(1, values.ndim) if self.ids.shape[axis] == 1 < values.shape[axis]]
-        values = values.sum(shared, keepdim=True) if shared else values  # joint channels: a third of what follows
+        values = values.sum(shared, keepdim=True) if shared else values  # joint channels: a third of the work below
         flat = self.ids.flatten(1).expand(len(values), -1)
         sums = values.new_zeros(len(values), self.count + 1)
         return sums.scatter_add_(1, flat + 1, values.flatten(1))[:, 1:]  # slot 0 takes the FIXED ones

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError
 
 
@@ -68,7 +69,7 @@ class Ranking:
         drawn = torch.arange(scores.shape[1])
         if ties is not None:
             # Among the first features the same whatever follows, which randperm does not promise.
-            drawn = torch.rand(scores.shape[1], generator=torch.Generator().manual_seed(ties % 2**63)).argsort()
+            drawn = torch.rand(scores.shape[1], generator=generator(ties)).argsort()
         drawn = drawn.to(scores.device)
         order = scores.masked_fill(~present, -math.inf)[:, drawn].argsort(dim=1, descending=True, stable=True)
         scores = torch.where(present, scores, scores.masked_fill(~present, math.inf).amin(1, keepdim=True))

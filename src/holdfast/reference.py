@@ -13,10 +13,11 @@ from torch.nn import functional
 
 from holdfast.cases import ANY, Cases, explained
 from holdfast.chunks import Progress, chunked
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError, HoldfastWarning
 
 
-class Given:
+class FixedReference:
     """A tensor of reference values; its ``repr`` names shape and content, so that settings tell what made a result."""
 
     def __init__(self, values: Tensor):
@@ -25,7 +26,7 @@ class Given:
         self._digest = hashlib.sha256(content).hexdigest()[:12]
 
     @classmethod
-    def inputs(cls, given: Any, name: str = "references") -> Given:
+    def inputs(cls, given: Any, name: str = "references") -> FixedReference:
         """A tensor of several inputs ``[N, *shape]``."""
         values = given if isinstance(given, str) else read_reference(given, name)
         if not isinstance(values, cls) or values.values.ndim < 2 or not len(values.values):
@@ -43,13 +44,13 @@ class Given:
         return f"tensor{tuple(self.values.shape)}#{self._digest}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Given) and repr(self) == repr(other)
+        return isinstance(other, FixedReference) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash(repr(self))
 
 
-class Words(Given):
+class RandomWords(FixedReference):
     """Word vectors ``[V, E]``: a word that is taken away becomes one of them at random, whole."""
 
     def __init__(self, vectors: Any):
@@ -61,13 +62,13 @@ class Words(Given):
         super().__init__(values)
 
     def __repr__(self) -> str:
-        return f"Words({super().__repr__()})"
+        return f"RandomWords({super().__repr__()})"
 
 
-Reference = float | Tensor | Given | Literal["blur", "mean", "uniform"]
+Reference = float | Tensor | FixedReference | Literal["blur", "mean", "uniform"]
 """A number, a tensor, or how to make one: ``blur`` and ``mean`` (of the image), ``uniform`` (noise in the box).
 
-For embedded text ``Words(vectors)`` puts random words in the place of those taken away.
+For embedded text ``RandomWords(vectors)`` puts random words in the place of those taken away.
 """
 
 Score = Literal["logit", "probability", "margin"]
@@ -80,13 +81,13 @@ _WORDS = ("blur", "mean", "uniform")
 _BLUR = 0.1  # the standard deviation of the blur, as a share of the longer side (Fong & Vedaldi: 10 of 224 pixels)
 
 
-def read_reference(given: Any, name: str = "reference") -> float | Given | Literal["blur", "mean", "uniform"]:
+def read_reference(given: Any, name: str = "reference") -> float | FixedReference | Literal["blur", "mean", "uniform"]:
     """Refuse what cannot stand in for a feature, before anything runs."""
     if isinstance(given, str):
         if given not in _WORDS:
             raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}, got {given!r}.")
         return given  # type: ignore[return-value]  # mypy does not narrow a string by a tuple
-    if isinstance(given, Given):
+    if isinstance(given, FixedReference):
         return given
     try:
         values = torch.as_tensor(given, dtype=torch.double if isinstance(given, float) else None)
@@ -94,7 +95,7 @@ def read_reference(given: Any, name: str = "reference") -> float | Given | Liter
         raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}.") from error
     if not bool(torch.isfinite(values).all()):
         raise HoldfastError(f"{name} holds NaN or infinity.")
-    return float(values) if values.ndim == 0 else Given(values)
+    return float(values) if values.ndim == 0 else FixedReference(values)
 
 
 def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tensor:
@@ -105,13 +106,13 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
     x = cases.x
     reference = read_reference(reference)
     low, high = cases.model.low, cases.model.high
-    if isinstance(reference, Words):
+    if isinstance(reference, RandomWords):
         points = random_words(reference, x, seed)
     elif isinstance(reference, str):
         points = _made(cases, reference, seed)
         points = points if low is None else points.clamp(low, high)  # rounding must not leave the box
     else:
-        points = _fitted(reference.values, x) if isinstance(reference, Given) else torch.full_like(x, reference)
+        points = _fitted(reference.values, x) if isinstance(reference, FixedReference) else torch.full_like(x, reference)
     points = torch.where(cases.features.ids >= 0, points, x)
     if low is not None and high is not None and bool(((points < low) | (points > high)).any()):
         warnings.warn(
@@ -125,10 +126,10 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
 
 def is_random(reference: Reference) -> bool:
     """Whether another seed gives another reference."""
-    return isinstance(reference, Words) or (isinstance(reference, str) and reference == "uniform")
+    return isinstance(reference, RandomWords) or (isinstance(reference, str) and reference == "uniform")
 
 
-def random_words(words: Words, x: Tensor, seed: int) -> Tensor:
+def random_words(words: RandomWords, x: Tensor, seed: int) -> Tensor:
     """A word drawn at every place of embedded text ``x [B, L, E]``: the same for every case."""
     vectors = words.values
     if x.ndim != 3 or x.shape[2] != vectors.shape[1]:
@@ -136,7 +137,7 @@ def random_words(words: Words, x: Tensor, seed: int) -> Tensor:
             f"random words of {vectors.shape[1]} numbers are for embedded text [B, L, {vectors.shape[1]}], got "
             f"{tuple(x.shape)}."
         )
-    which = torch.randint(len(vectors), (x.shape[1],), generator=torch.Generator().manual_seed(seed % 2**63))
+    which = torch.randint(len(vectors), (x.shape[1],), generator=generator(seed))
     return vectors[which.to(vectors.device)].to(x).expand_as(x)
 
 
@@ -154,8 +155,7 @@ def noise(cases: Cases, draws: int, seed: int) -> Tensor:
     low, high = cases.model.low, cases.model.high
     if low is None or high is None:
         raise HoldfastError("uniform noise needs a model with bounds: give a tensor of reference values instead.")
-    generator = torch.Generator().manual_seed(seed % 2**63)
-    drawn = torch.rand(draws, *cases.x.shape[1:], generator=generator).to(cases.x)
+    drawn = torch.rand(draws, *cases.x.shape[1:], generator=generator(seed)).to(cases.x)
     return low + drawn * (high - low)
 
 

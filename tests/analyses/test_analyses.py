@@ -27,7 +27,7 @@ from toys import small_net
 
 def _cases(n: int = 4) -> hf.Cases:
     x = torch.rand(n, 12, generator=torch.Generator().manual_seed(0)).double()
-    return hf.Classifier(small_net(), (0, 1)).ask(x)
+    return hf.TorchModel(small_net(), (0, 1)).ask(x)
 
 
 def _ranked(scores: Tensor) -> hf.Ranking:
@@ -83,7 +83,7 @@ def test_spearman_is_scipys_with_ties_and_padding() -> None:
     for case in range(4):
         assert float(found[case]) == pytest.approx(stats.spearmanr(one[case], other[case]).statistic)
     ids = torch.tensor([[0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5, 5], [0, 1, 2, 3, 3, 3, 3, 3, 3, 3, -1, -1]])
-    cases = hf.Classifier(small_net()).ask(torch.rand(2, 12), features=hf.Features.of(ids))
+    cases = hf.TorchModel(small_net()).ask(torch.rand(2, 12), features=hf.Features.of(ids))
     scores = [torch.randint(0, 4, (2, 6), generator=generator).double() for _ in range(2)]
     padded = spearman(*(hf.Ranking.by_score(cases, score) for score in scores))
     assert float(padded[1]) == pytest.approx(stats.spearmanr(scores[0][1, :4], scores[1][1, :4]).statistic)
@@ -113,7 +113,7 @@ def test_layers_start_anew_from_the_last_back_and_the_network_stays() -> None:
 
 
 def _asked(net: nn.Module) -> hf.Cases:
-    return hf.Classifier(net.eval().requires_grad_(False)).ask(torch.rand(2, 12).double())
+    return hf.TorchModel(net.eval().requires_grad_(False)).ask(torch.rand(2, 12).double())
 
 
 def test_the_last_layer_is_the_one_an_input_passes_last_whatever_it_is_called() -> None:
@@ -161,7 +161,7 @@ def test_what_stays_as_trained_and_what_is_dropped_is_said() -> None:
             out: Tensor = self.net(x * self.scale)
             return out
 
-    model = hf.Classifier(Scaled().eval().requires_grad_(False))
+    model = hf.TorchModel(Scaled().eval().requires_grad_(False))
     x = torch.rand(3, 12).double()
     label = model(x).argmax(1)
     fresh = model.through(reinitialised(model.module, trainable_layers(model.ask(x))[:1]))(x).argmax(1)
@@ -179,14 +179,14 @@ def test_what_stays_as_trained_and_what_is_dropped_is_said() -> None:
 def test_neighbours_fill_the_ball_of_what_may_move() -> None:
     """Uniform in a disc: the mean distance is two thirds of the radius."""
     ids = torch.tensor([0, 1] + [-1] * 10)
-    cases = hf.Classifier(small_net()).ask(torch.rand(1, 12), features=hf.Features.of(ids))
+    cases = hf.TorchModel(small_net()).ask(torch.rand(1, 12), features=hf.Features.of(ids))
     moved = neighbours(cases, 0.3, 2000).x - cases.x
     assert float(moved.norm(dim=1).mean()) == pytest.approx(0.2, rel=0.05)
 
 
 def test_neighbours_are_in_the_ball_and_in_the_box() -> None:
     ids = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3, -1, -1, -1, -1])
-    cases = hf.Classifier(small_net(), (0, 1)).ask(torch.rand(3, 12), features=hf.Features.of(ids))
+    cases = hf.TorchModel(small_net(), (0, 1)).ask(torch.rand(3, 12), features=hf.Features.of(ids))
     near = neighbours(cases, 0.1, 50)
     assert len(near) == 150
     moved = near.x.view(3, 50, 12) - cases.x[:, None]

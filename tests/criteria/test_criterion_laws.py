@@ -7,12 +7,14 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.criteria import CRITERIA, Criterion
+from holdfast.criteria.criterion import Criterion
 from toys import small_net
 
+CRITERIA = tuple(Criterion.registry.classes().values())
+
 SETTINGS: dict[type[Criterion], Criterion] = {
-    hf.PerturbRest: hf.PerturbRest(hf.MinNorm()),
-    hf.PerturbRelevant: hf.PerturbRelevant(hf.MinNorm()),
+    hf.RobustnessRest: hf.RobustnessRest(hf.MinNorm()),
+    hf.RobustnessRelevant: hf.RobustnessRelevant(hf.MinNorm()),
     hf.Insertion: hf.Insertion(0.25),
     hf.Deletion: hf.Deletion(0.25),
 }
@@ -24,7 +26,7 @@ def test_every_criterion_is_tried() -> None:
 
 def _search_error(kind: type[Criterion]) -> float:
     """What two searches that differ in rounding alone may differ by; nothing is searched for elsewhere."""
-    return 5e-3 if kind in (hf.PerturbRest, hf.PerturbRelevant) else 1e-9
+    return 5e-3 if kind in (hf.RobustnessRest, hf.RobustnessRelevant) else 1e-9
 
 
 def _x(width: int = 12) -> Tensor:
@@ -50,8 +52,8 @@ class Rewired(nn.Module):
 @pytest.mark.parametrize("kind", CRITERIA)
 def test_features_in_another_order_have_the_same_values(kind: type[Criterion]) -> None:
     order = torch.randperm(12, generator=torch.Generator().manual_seed(2))
-    plain = hf.Classifier(small_net()).ask(_x())
-    moved = hf.Classifier(Rewired(small_net(), order.argsort()).eval()).ask(_x()[:, order])
+    plain = hf.TorchModel(small_net()).ask(_x())
+    moved = hf.TorchModel(Rewired(small_net(), order.argsort()).eval()).ask(_x()[:, order])
     expected = SETTINGS[kind](plain, _relevant())
     found = SETTINGS[kind](moved, _relevant()[:, :, order])
     torch.testing.assert_close(found, expected, rtol=_search_error(kind), atol=1e-6)
@@ -59,9 +61,9 @@ def test_features_in_another_order_have_the_same_values(kind: type[Criterion]) -
 
 @pytest.mark.parametrize("kind", CRITERIA)
 def test_a_feature_that_nothing_reads_changes_nothing(kind: type[Criterion]) -> None:
-    plain = hf.Classifier(small_net()).ask(_x())
+    plain = hf.TorchModel(small_net()).ask(_x())
     wider = torch.cat([_x(), torch.full((4, 1), 0.7).double()], 1)
-    dead = hf.Classifier(Rewired(small_net(), torch.arange(12)).eval()).ask(wider)
+    dead = hf.TorchModel(Rewired(small_net(), torch.arange(12)).eval()).ask(wider)
     expected = SETTINGS[kind](plain, _relevant())
     for joins in (False, True):
         relevant = torch.cat([_relevant(), torch.full((4, 5, 1), joins)], 2)
@@ -74,24 +76,24 @@ def test_scores_scaled_alike_keep_radii_and_scale_scores(kind: type[Criterion]) 
     net, louder = small_net(), small_net()
     for weight in louder[-1].parameters():
         weight.mul_(3)
-    values = [SETTINGS[kind](hf.Classifier(each).ask(_x()), _relevant()) for each in (net, louder)]
-    times = 1 if kind in (hf.PerturbRest, hf.PerturbRelevant) else 3
+    values = [SETTINGS[kind](hf.TorchModel(each).ask(_x()), _relevant()) for each in (net, louder)]
+    times = 1 if kind in (hf.RobustnessRest, hf.RobustnessRelevant) else 3
     torch.testing.assert_close(values[1], times * values[0], rtol=_search_error(kind), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", CRITERIA)
 def test_batches_and_chunks_do_not_matter(kind: type[Criterion]) -> None:
-    cases = hf.Classifier(small_net()).ask(_x())
+    cases = hf.TorchModel(small_net()).ask(_x())
     whole = SETTINGS[kind](cases, _relevant())
     alone = torch.cat([SETTINGS[kind](cases[case], _relevant()[case : case + 1]) for case in range(4)])
     torch.testing.assert_close(alone, whole, rtol=1e-6, atol=1e-9)
-    small = hf.Classifier(small_net(), chunk=3).ask(_x())
+    small = hf.TorchModel(small_net(), chunk=3).ask(_x())
     torch.testing.assert_close(SETTINGS[kind](small, _relevant()), whole, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", CRITERIA)
 def test_subsets_that_do_not_match_are_refused(kind: type[Criterion]) -> None:
-    cases = hf.Classifier(small_net()).ask(_x())
+    cases = hf.TorchModel(small_net()).ask(_x())
     for wrong in (_relevant()[:, :, :5], _relevant()[:2], _relevant().float()):
         with pytest.raises(hf.HoldfastError, match="subsets must be"):
             SETTINGS[kind](cases, wrong)
@@ -102,7 +104,7 @@ def test_subsets_that_do_not_match_are_refused(kind: type[Criterion]) -> None:
 @pytest.mark.parametrize("kind", CRITERIA)
 def test_progress_ends_at_the_end(kind: type[Criterion]) -> None:
     told: list[tuple[int, int]] = []
-    cases = hf.Classifier(small_net(), (0, 1), chunk=4).ask(_x())
+    cases = hf.TorchModel(small_net(), (0, 1), chunk=4).ask(_x())
     criterion = hf.Insertion("uniform", draws=3) if kind is hf.Insertion else SETTINGS[kind]
     criterion(cases, _relevant(), progress=lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1]

@@ -16,7 +16,7 @@ from toys import small_net
 
 def _linear() -> tuple[hf.Cases, Tensor, Tensor]:
     net = nn.Linear(12, 3).double().eval().requires_grad_(False)
-    return hf.Classifier(net, (0, 1)).ask(torch.rand(4, 12).double()), net.weight, net.bias
+    return hf.TorchModel(net, (0, 1)).ask(torch.rand(4, 12).double()), net.weight, net.bias
 
 
 @pytest.mark.parametrize("reference", [0.0, 0.25, 1.0])
@@ -40,7 +40,7 @@ def test_linear_logits_in_closed_form(reference: float) -> None:
 def test_the_formula_written_again(score: str, reference: float | str) -> None:
     x = torch.rand(3, 12, generator=torch.Generator().manual_seed(0)).double()
     net = small_net()
-    cases = hf.Classifier(net, (0, 1)).ask(x)
+    cases = hf.TorchModel(net, (0, 1)).ask(x)
     relevant = torch.rand(3, 4, 12, generator=torch.Generator().manual_seed(1)) < 0.4
     found = hf.Insertion(reference, score, draws=3, seed=7)(cases, relevant)  # type: ignore[arg-type]  # a word from the list above
     for b in range(3):
@@ -83,19 +83,19 @@ def test_why_not_t_takes_the_targets_score_off() -> None:
 def test_random_words_take_the_place_of_words() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(5 * 3, 2)).double().eval().requires_grad_(False)
-    cases = hf.Classifier(net).ask(torch.randn(2, 5, 3).double(), features=hf.Features.tokens(torch.ones(2, 5)))
+    cases = hf.TorchModel(net).ask(torch.randn(2, 5, 3).double(), features=hf.Features.tokens(torch.ones(2, 5)))
     vectors = torch.randn(7, 3)
-    found = hf.Insertion(hf.Words(vectors), draws=1)(cases, torch.zeros(2, 1, 5, dtype=torch.bool))
+    found = hf.Insertion(hf.RandomWords(vectors), draws=1)(cases, torch.zeros(2, 1, 5, dtype=torch.bool))
     which = torch.randint(7, (5,), generator=torch.Generator().manual_seed(500_009))
     expected = net(vectors[which].double()[None])[0][cases.label]
     torch.testing.assert_close(found[:, 0], expected)
-    assert "Words(tensor(7, 3)#" in repr(hf.Insertion(hf.Words(vectors)))
+    assert "RandomWords(tensor(7, 3)#" in repr(hf.Insertion(hf.RandomWords(vectors)))
     with pytest.raises(hf.HoldfastError, match=r"random words of 3 numbers are for embedded text"):
-        hf.Deletion(hf.Words(vectors))(_linear()[0], torch.ones(4, 1, 12, dtype=torch.bool))
+        hf.Deletion(hf.RandomWords(vectors))(_linear()[0], torch.ones(4, 1, 12, dtype=torch.bool))
     with pytest.raises(hf.HoldfastError, match="word vectors hold NaN"):
-        hf.Words(torch.full((2, 3), torch.nan))
+        hf.RandomWords(torch.full((2, 3), torch.nan))
     with pytest.raises(hf.HoldfastError, match="word vectors must be floats"):
-        hf.Words(torch.zeros(3))
+        hf.RandomWords(torch.zeros(3))
 
 
 def test_bad_settings_and_scores_are_refused() -> None:
@@ -104,23 +104,23 @@ def test_bad_settings_and_scores_are_refused() -> None:
     with pytest.raises(hf.HoldfastError, match="draws must be"):
         hf.Deletion(draws=0)
     with pytest.raises(hf.HoldfastError, match="needs a model with bounds"):
-        hf.Insertion()(hf.Classifier(small_net()).ask(torch.rand(1, 12)), torch.ones(1, 1, 12, dtype=torch.bool))
+        hf.Insertion()(hf.TorchModel(small_net()).ask(torch.rand(1, 12)), torch.ones(1, 1, 12, dtype=torch.bool))
 
     class Fragile(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return torch.stack([x.sum(1), (x[:, 0] / x[:, 0]) - 3], 1)
 
-    cases = hf.Classifier(Fragile().eval()).ask(torch.rand(2, 3) + 0.1)
+    cases = hf.TorchModel(Fragile().eval()).ask(torch.rand(2, 3) + 0.1)
     with pytest.raises(hf.HoldfastError, match="NaN or infinite scores once features are taken away"):
-        hf.Deletion(0.0)(hf.Classifier(Fragile().eval()).ask(cases.x, label=1), torch.ones(2, 1, 3, dtype=torch.bool))
+        hf.Deletion(0.0)(hf.TorchModel(Fragile().eval()).ask(cases.x, label=1), torch.ones(2, 1, 3, dtype=torch.bool))
 
 
 def test_probabilities_of_a_black_box_are_not_made_twice() -> None:
-    model = hf.BlackBox(lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], 1), (0, 1))
+    model = hf.FunctionModel(lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], 1), (0, 1))
     cases = model.ask(torch.tensor([[0.9, 0.3]]))
     everything = torch.ones(1, 1, 2, dtype=torch.bool)
     assert float(hf.Insertion(0.0, "probability")(cases, everything)) == pytest.approx(0.9)
-    scores = hf.BlackBox(lambda rows: np.stack([3 * rows[:, 0], rows[:, 1]], 1), (0, 1)).ask(cases.x)
+    scores = hf.FunctionModel(lambda rows: np.stack([3 * rows[:, 0], rows[:, 1]], 1), (0, 1)).ask(cases.x)
     expected = torch.tensor([2.7, 0.3]).softmax(0)[0]
     assert float(hf.Insertion(0.0, "probability")(scores, everything)) == pytest.approx(float(expected), rel=1e-5)
 
@@ -129,7 +129,7 @@ def test_probabilities_of_a_black_box_are_not_made_twice() -> None:
 def test_a_case_has_the_same_value_alone_and_in_a_batch(reference: str | float) -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(75, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
-    cases = hf.Classifier(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 3, 5, 5).double())
+    cases = hf.TorchModel(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 3, 5, 5).double())
     relevant = torch.rand(3, 2, 25) < 0.5
     judge = hf.Deletion(reference, draws=2)  # type: ignore[arg-type]  # a word from the list above
     alone = torch.cat([judge(cases[case], relevant[case : case + 1]) for case in range(3)])
@@ -152,7 +152,7 @@ def test_deletion_is_quantus_pixel_flipping_where_they_coincide() -> None:
 def test_inputs_that_are_the_same_are_asked_about_once() -> None:
     x = torch.rand(3, 12, generator=torch.Generator().manual_seed(0)).double()
     x[:, 4:] = 0.5  # eight features at their reference
-    cases = hf.Classifier(small_net(), (0, 1)).ask(x)
+    cases = hf.TorchModel(small_net(), (0, 1)).ask(x)
     before = cases.model.queries
     relevant = hf.Random()(cases).top(list(range(1, 13)))
     found = hf.Deletion(0.5)(cases, relevant)

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 import holdfast as hf
-from holdfast.criteria import CRITERIA, Criterion
+from holdfast.criteria.criterion import Criterion
 from toys import small_net
 
 
 def _asked(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, Tensor]:
-    cases = hf.Classifier(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
+    cases = hf.TorchModel(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
     return cases, torch.rand(4, 5, 12, generator=torch.Generator().manual_seed(1)) < 0.4
 
 
@@ -26,24 +26,24 @@ def test_every_criterion_is_listed() -> None:
 def test_they_ask_about_the_rest_and_about_the_relevant() -> None:
     cases, relevant = _asked()
     method = hf.MinNorm(steps=20)
-    assert torch.equal(hf.PerturbRest(method)(cases, relevant), method(cases, ~relevant).radius)
-    assert torch.equal(hf.PerturbRelevant(method)(cases, relevant), method(cases, relevant).radius)
-    assert hf.PerturbRest.higher_is_better
-    assert not hf.PerturbRelevant.higher_is_better
+    assert torch.equal(hf.RobustnessRest(method)(cases, relevant), method(cases, ~relevant).radius)
+    assert torch.equal(hf.RobustnessRelevant(method)(cases, relevant), method(cases, relevant).radius)
+    assert hf.RobustnessRest.higher_is_better
+    assert not hf.RobustnessRelevant.higher_is_better
 
 
-@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
-def test_nothing_exceeds_the_ceiling(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_nothing_exceeds_the_ceiling(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
     cases, relevant = _asked()
     for p in (1, 2, math.inf):
         criterion = kind(hf.MinNorm(p, steps=20))
         values, ceiling = criterion(cases, relevant), criterion.ceiling(cases, relevant)
         assert bool((values <= ceiling)[torch.isfinite(values)].all())
-    assert bool(torch.isinf(hf.PerturbRest().ceiling(*_asked(None))).all())
+    assert bool(torch.isinf(hf.RobustnessRest().ceiling(*_asked(None))).all())
 
 
-@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
-def test_marginals_have_the_sign_of_joining(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_marginals_have_the_sign_of_joining(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
     cases, relevant = _asked(None)
     criterion = kind(hf.MinNorm(steps=60))
     found = criterion.marginals(cases, relevant, steps=8, classes=3, soft=0.0, state=None)
@@ -53,8 +53,8 @@ def test_marginals_have_the_sign_of_joining(kind: type[hf.PerturbRest] | type[hf
     assert float((found.values[both] / measured[both] - 1).abs().median()) < 0.05
 
 
-@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
-def test_bad_subsets_are_refused(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_bad_subsets_are_refused(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
     cases, relevant = _asked()
     for bad in (relevant[:, :, :5], relevant.float(), relevant[0]):
         with pytest.raises(hf.HoldfastError, match="subsets must be"):

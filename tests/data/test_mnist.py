@@ -27,7 +27,7 @@ def test_embedded_digits(digits: hf.data.Digits) -> None:
     assert torch.bincount(digits.y).tolist() == [85, 126, 116, 107, 110, 87, 87, 99, 89, 94]
 
 
-def test_embedded_network_is_good(digits: hf.data.Digits, digit_model: hf.Classifier) -> None:
+def test_embedded_network_is_good(digits: hf.data.Digits, digit_model: hf.TorchModel) -> None:
     right = (digit_model(digits.x).argmax(1) == digits.y).float().mean()
     assert float(right) >= 0.99
     assert not any(p.requires_grad for p in digit_model.module.parameters())

@@ -63,7 +63,7 @@ def test_what_a_killed_worker_had_in_hand_is_done_again(cluster: None, tmp_path:
 
 
 def test_complaints_come_back_as_they_are(cluster: None, tmp_path: Path) -> None:
-    study = toy_study({"Grad": hf.Grad(), "Shap": hf.Shap(samples=2)})
+    study = toy_study({"Grad": hf.Grad(), "KernelShap": hf.KernelShap(samples=2)})
     with Store.open(tmp_path / "results.db") as store:
         summary = run(study, store, Cluster())
     assert summary.failed
@@ -82,7 +82,7 @@ def test_the_model_travels_once(cluster: None, tmp_path: Path, monkeypatch: pyte
     study = toy_study({"Grad": hf.Grad(), "LOO": hf.LeaveOneOut()})
     with Store.open(tmp_path / "results.db") as store:
         run(study, store, Cluster())
-    assert kinds.count("Classifier") == 1
+    assert kinds.count("TorchModel") == 1
     assert len(kinds) == 1 + len(study.plan.blocks)
 
 

@@ -75,7 +75,7 @@ def test_photographs_from_a_folder_to_a_page(
     made = study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
     assert made.examples == ("n0/0.png", "n1/1.png", "n0/2.png", "n1/3.png"), "going round the classes"
     assert made.cases.x.shape == (4, 3, 64, 64), "as the network wants it"
-    assert made.cases.model.pace.fold, "at a pace that pays"
+    assert made.cases.model.execution.fold, "at a pace that pays"
     with Store.open(tmp_path / "results.db") as store:
         summary = run(made, store)
     assert (summary.missing, summary.failed) == (0, {})

@@ -59,10 +59,10 @@ def test_nothing_is_computed_twice_and_a_new_method_alone(tmp_path: Path) -> Non
 def test_a_key_follows_every_part_of_what_made_it() -> None:
     base = toy_study({"Grad": hf.Grad()})
     keys = set(base.plan.jobs)
-    other_net = hf.Classifier(small_net(1), (0, 1)).ask(base.cases.x, base.cases.label)
-    other_box = hf.Classifier(small_net(), (0, 2)).ask(base.cases.x)
-    other_x = hf.Classifier(small_net(), (0, 1)).ask(base.cases.x.flip(1))
-    grouped = hf.Classifier(small_net(), (0, 1)).ask(base.cases.x, features=torch.arange(12).reshape(1, 12) // 2)
+    other_net = hf.TorchModel(small_net(1), (0, 1)).ask(base.cases.x, base.cases.label)
+    other_box = hf.TorchModel(small_net(), (0, 2)).ask(base.cases.x)
+    other_x = hf.TorchModel(small_net(), (0, 1)).ask(base.cases.x.flip(1))
+    grouped = hf.TorchModel(small_net(), (0, 1)).ask(base.cases.x, features=torch.arange(12).reshape(1, 12) // 2)
     for cases in (other_net, other_box, other_x, grouped):
         assert not keys & set(replace(base, cases=cases).plan.jobs)
     assert keys == set(toy_study({"Grad": hf.Grad()}).plan.jobs), "made anew, the same"
@@ -182,11 +182,11 @@ def test_studies_that_make_no_sense() -> None:
         Method("half", {"rest": hf.Grad()})
     with pytest.raises(hf.HoldfastError, match="examples names 1, there are 4"):
         replace(toy_study(grad), examples=("one",))
-    box = hf.BlackBox(lambda x: x[:, :2])
+    box = hf.FunctionModel(lambda x: x[:, :2])
     with pytest.raises(hf.HoldfastError, match="give the study a name for its model"):
         of_model(box)
     asked = replace(toy_study({"Random": hf.Random()}), cases=box.ask(torch.rand(4, 12)), model="mine, version 3")
-    boxed = hf.BlackBox(lambda x: x[:, :2], bounds=(0, 9))
+    boxed = hf.FunctionModel(lambda x: x[:, :2], bounds=(0, 9))
     other = replace(asked, cases=boxed.ask(torch.rand(4, 12)))
     renamed = replace(asked, model="mine, version 4")
     assert not set(asked.plan.jobs) & (set(other.plan.jobs) | set(renamed.plan.jobs)), "name and box both count"
@@ -259,7 +259,7 @@ def test_a_model_is_known_by_what_it_computes_with_not_by_how_it_is_printed(monk
     conv = torch.nn.Conv2d(1, 2, 3)
 
     def known(layer: torch.nn.Module) -> str:
-        return of_model(hf.Classifier(torch.nn.Sequential(layer, torch.nn.Flatten()).eval(), bounds=(0, 1)))
+        return of_model(hf.TorchModel(torch.nn.Sequential(layer, torch.nn.Flatten()).eval(), bounds=(0, 1)))
 
     first = known(conv)
     monkeypatch.setattr(torch.nn.Conv2d, "extra_repr", lambda self: "another version of torch")

@@ -98,7 +98,7 @@ def test_the_named_ones_are_the_papers() -> None:
     made = study(full, "paper-mnist", Path("nowhere"), limit=1)
     assert made.sizes == tuple(percent / 100 for percent in range(5, 50, 5))
     by_name = {method.name: method for method in made.methods}
-    assert by_name["SHAP"].explainers["both"] == hf.Shap.paper()
+    assert by_name["SHAP"].explainers["both"] == hf.KernelShap.paper()
     assert by_name["Greedy-AS"].explainers["rest"] == hf.GreedyAS()
     fitted = by_name["Greedy-AS, paper's regression"].explainers["rest"]
     assert isinstance(fitted, hf.GreedyAS)
@@ -107,7 +107,7 @@ def test_the_named_ones_are_the_papers() -> None:
         hf.GreedyAS.paper().samples,
         hf.GreedyAS.paper().step,
     )
-    assert made.measures[0].criterion == hf.PerturbRest(hf.Judge())
+    assert made.measures[0].criterion == hf.RobustnessRest(hf.Judge())
 
 
 def test_more_examples_than_there_are(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def _lrp(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
 
 
 def _ablation(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
-    mask = hf.Classifier(net).ask(x.detach()).features.ids.expand(1, *x.shape[1:])
+    mask = hf.TorchModel(net).ask(x.detach()).features.ids.expand(1, *x.shape[1:])
     found: Tensor = captum.FeatureAblation(net).attribute(x, 0.25, target=label, feature_mask=mask)
     return found / (x.shape[1] if x.ndim == 4 else 1)  # Captum gives every channel the effect of the whole pixel
 
@@ -103,7 +103,7 @@ PAIRS: dict[str, tuple[hf.Attribution, Callable[[nn.Module, Tensor, Tensor], Ten
 def test_attributions_equal_captums(name: str, architecture: str) -> None:
     explainer, oracle = PAIRS[name]
     net, x = ARCHITECTURES[architecture]()
-    cases = hf.Classifier(net).ask(x)
+    cases = hf.TorchModel(net).ask(x)
     if name == "DeepLift" and architecture == "reused ReLU":
         with pytest.raises(hf.HoldfastError, match=r"relu \(ReLU\) is used 2 times in one pass.*nn.ReLU of its own"):
             explainer.attribute(cases)
@@ -116,7 +116,7 @@ def test_attributions_equal_captums(name: str, architecture: str) -> None:
 def test_why_not_t_is_the_difference_of_two_attributions(name: str) -> None:
     """These are linear in the score they explain."""
     net, x = _cnn()
-    model = hf.Classifier(net)
+    model = hf.TorchModel(net)
     label = model(x).argmax(1)
     target = (label + 1) % 4
     explainer = PAIRS[name][0]
@@ -128,7 +128,7 @@ def test_why_not_t_is_the_difference_of_two_attributions(name: str) -> None:
 
 def test_targeted_and_untargeted_cases_mix_in_one_batch() -> None:
     net, x = _cnn()
-    model = hf.Classifier(net)
+    model = hf.TorchModel(net)
     plain, aimed = model.ask(x), model.ask(x, target=(model(x).argmax(1) + 1) % 4)
     mixed = hf.Cases(model, x, plain.label, torch.where(torch.arange(5) < 2, ANY, aimed.target), plain.features)
     expected = torch.cat([hf.Lrp().attribute(plain)[:2], hf.Lrp().attribute(aimed)[2:]])
@@ -140,7 +140,7 @@ def test_targeted_and_untargeted_cases_mix_in_one_batch() -> None:
 def test_the_network_is_left_as_it_was(kind: Callable[[], hf.Attribution]) -> None:
     net, x = _cnn()
     marks = {name: set(vars(layer)) for name, layer in net.named_modules()}
-    kind()(hf.Classifier(net).ask(x))
+    kind()(hf.TorchModel(net).ask(x))
     assert {name: set(vars(layer)) for name, layer in net.named_modules()} == marks
     assert not any(layer._forward_hooks or layer._backward_hooks for layer in net.modules())
 
@@ -151,10 +151,10 @@ def test_logits_behind_a_softmax_are_explained(kind: Callable[[], hf.Attribution
     whole = nn.Sequential(*net.children(), nn.Softmax(1)).eval()
     if kind is hf.Lrp:
         with pytest.raises(hf.HoldfastError, match="no rule for a layer of this network, Softmax"):
-            kind().attribute(hf.Classifier(whole).ask(x))
+            kind().attribute(hf.TorchModel(whole).ask(x))
     else:
-        plain = kind().attribute(hf.Classifier(net).ask(x))
-        torch.testing.assert_close(kind().attribute(hf.Classifier(whole).ask(x)), plain)
+        plain = kind().attribute(hf.TorchModel(net).ask(x))
+        torch.testing.assert_close(kind().attribute(hf.TorchModel(whole).ask(x)), plain)
 
 
 def test_deep_lift_says_when_activations_escape_it() -> None:
@@ -170,15 +170,15 @@ def test_deep_lift_says_when_activations_escape_it() -> None:
             return out
 
     with pytest.warns(hf.HoldfastWarning, match="miss the change of the score"):
-        hf.DeepLift()(hf.Classifier(Functional().eval()).ask(x))
+        hf.DeepLift()(hf.TorchModel(Functional().eval()).ask(x))
 
 
 def test_a_layers_own_rule_is_kept_and_left_in_place() -> None:
     net, x = _mlp()
     net[0].rule = rule = Alpha1_Beta0_Rule()  # type: ignore[index]  # a Sequential
-    own = hf.Lrp().attribute(hf.Classifier(net, chunk=2).ask(x))
+    own = hf.Lrp().attribute(hf.TorchModel(net, chunk=2).ask(x))
     assert net[0].rule is rule  # type: ignore[index]  # a Sequential
-    plain = hf.Lrp().attribute(hf.Classifier(small_net()).ask(x))
+    plain = hf.Lrp().attribute(hf.TorchModel(small_net()).ask(x))
     assert not torch.allclose(own, plain)
     torch.testing.assert_close(own, captum.LRP(net).attribute(x.requires_grad_(), target=net(x).argmax(1)).detach())
 
@@ -187,7 +187,7 @@ def test_lrp_names_the_layer_it_has_no_rule_for() -> None:
     torch.manual_seed(0)
     net = _ready(nn.Sequential(nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3)))
     with pytest.raises(hf.HoldfastError, match="no rule for a layer of this network, GELU"):
-        hf.Lrp()(hf.Classifier(net).ask(torch.rand(2, 12)))
+        hf.Lrp()(hf.TorchModel(net).ask(torch.rand(2, 12)))
 
 
 def test_lrp_names_a_layer_that_is_used_twice() -> None:
@@ -195,7 +195,7 @@ def test_lrp_names_a_layer_that_is_used_twice() -> None:
     twice = nn.Linear(12, 12)
     net = _ready(nn.Sequential(twice, nn.ReLU(), twice, nn.ReLU(), nn.Linear(12, 3)))
     with pytest.raises(hf.HoldfastError, match=r"\(Linear\) is used 2 times"):
-        hf.Lrp()(hf.Classifier(net).ask(torch.rand(2, 12)))
+        hf.Lrp()(hf.TorchModel(net).ask(torch.rand(2, 12)))
 
 
 # ---------------------------------------------------------------------- Shapley values
@@ -203,24 +203,24 @@ def test_lrp_names_a_layer_that_is_used_twice() -> None:
 
 def _game(players: int = 7) -> hf.Cases:
     x = torch.rand(3, players, generator=torch.Generator().manual_seed(3)).double() + 0.1
-    return hf.Classifier(small_net(1, players)).ask(x)
+    return hf.TorchModel(small_net(1, players)).ask(x)
 
 
 def test_few_features_have_exact_shapley_values() -> None:
     cases = _game()
     exact = captum.ShapleyValues(cases.model.module).attribute(cases.x, target=cases.label)
-    torch.testing.assert_close(hf.Shap(samples=200).attribute(cases).float(), exact, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(hf.KernelShap(samples=200).attribute(cases).float(), exact, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:You are providing multiple inputs")
 def test_sampled_shapley_values_err_no_more_than_captums() -> None:
     cases = _game(12)
-    exact = hf.Shap(samples=5000).attribute(cases)
+    exact = hf.KernelShap(samples=5000).attribute(cases)
     torch.testing.assert_close(exact.sum(1), _score(cases, cases.x) - _score(cases, torch.zeros_like(cases.x)))
     ours, theirs = [], []
     for seed in range(5):
         torch.manual_seed(seed)
-        ours.append(hf.Shap(samples=200, seed=seed).attribute(cases) - exact)
+        ours.append(hf.KernelShap(samples=200, seed=seed).attribute(cases) - exact)
         found = captum.KernelShap(cases.model.module).attribute(cases.x, target=cases.label, n_samples=200)
         theirs.append(found - exact)
     mean_square = [float(torch.stack(errors).square().mean()) for errors in (ours, theirs)]
@@ -234,7 +234,7 @@ def _score(cases: hf.Cases, x: Tensor) -> Tensor:
 
 def test_too_few_samples_say_how_many_are_needed() -> None:
     with pytest.raises(hf.HoldfastError, match="needs at least 24 samples, got 20"):
-        hf.Shap(samples=20)(_game(12))
+        hf.KernelShap(samples=20)(_game(12))
 
 
 # ---------------------------------------------------------------------- expected gradients
@@ -243,7 +243,7 @@ def test_too_few_samples_say_how_many_are_needed() -> None:
 def test_expected_gradients_of_a_linear_model_in_closed_form() -> None:
     net = nn.Linear(12, 4).double().eval().requires_grad_(False)
     x, references = torch.rand(3, 12).double(), torch.rand(9, 12).double()
-    cases = hf.Classifier(net).ask(x)
+    cases = hf.TorchModel(net).ask(x)
     drawn = hf.ExpectedGradients(references, 4000).attribute(cases)
     exact = (x - references.mean(0)) * net.weight[cases.label]
     assert float((drawn - exact).abs().max()) < 0.02
@@ -252,7 +252,7 @@ def test_expected_gradients_of_a_linear_model_in_closed_form() -> None:
 def test_expected_gradients_agree_with_captums_gradient_shap() -> None:
     net, x = _mlp()
     references = torch.rand(6, 12, generator=torch.Generator().manual_seed(5)).double()
-    cases = hf.Classifier(net).ask(x)
+    cases = hf.TorchModel(net).ask(x)
     torch.manual_seed(0)
     found = captum.GradientShap(net).attribute(x, references, n_samples=4000, target=cases.label).detach()
     ours = hf.ExpectedGradients(references, 4000).attribute(cases)
@@ -269,7 +269,7 @@ def test_expected_gradients_without_data_or_bounds_are_refused() -> None:
 # ---------------------------------------------------------------------- references
 
 
-@pytest.mark.parametrize("kind", [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.Shap, hf.Bbmp, hf.Anchor])
+@pytest.mark.parametrize("kind", [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.KernelShap, hf.Bbmp, hf.Anchor])
 def test_a_reference_of_the_wrong_shape_is_refused(kind: Callable[..., Any]) -> None:
     with pytest.raises(hf.HoldfastError, match=r"reference must be a number or have the shape of one input \(7,\)"):
         kind(reference=torch.zeros(5))(_game())

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.explainers import EXPLAINERS
 from toys import small_net
 
-CHEAP = hf.PerturbRest(hf.MinNorm(steps=10))
+EXPLAINERS = tuple(hf.Explainer.registry.classes().values())
+
+CHEAP = hf.RobustnessRest(hf.MinNorm(steps=10))
 SETTINGS: dict[type[hf.Explainer], hf.Explainer] = {
     hf.GreedyAS: hf.GreedyAS(step=0.2),
     hf.Greedy: hf.Greedy(CHEAP, step=0.2),
@@ -17,7 +18,7 @@ SETTINGS: dict[type[hf.Explainer], hf.Explainer] = {
     hf.Grad: hf.Grad(),
     hf.IntegratedGradients: hf.IntegratedGradients(),
     hf.ExpectedGradients: hf.ExpectedGradients(torch.rand(7, 12, generator=torch.Generator().manual_seed(1)), 20),
-    hf.Shap: hf.Shap(samples=200),
+    hf.KernelShap: hf.KernelShap(samples=200),
     hf.LeaveOneOut: hf.LeaveOneOut(),
     hf.DeepLift: hf.DeepLift(),
     hf.Lrp: hf.Lrp(),
@@ -29,7 +30,7 @@ SETTINGS: dict[type[hf.Explainer], hf.Explainer] = {
 
 
 def _cases(bounds: tuple[float, float] | None = (0, 1), classes: int = 4) -> hf.Cases:
-    return hf.Classifier(small_net(classes=classes), bounds).ask(
+    return hf.TorchModel(small_net(classes=classes), bounds).ask(
         torch.rand(5, 12, generator=torch.Generator().manual_seed(0))
     )
 
@@ -66,7 +67,7 @@ def test_a_case_is_explained_alike_alone_and_in_a_batch(kind: type[hf.Explainer]
 @pytest.mark.parametrize("kind", EXPLAINERS)
 def test_padding_comes_last(kind: type[hf.Explainer]) -> None:
     ids = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, -1, -1]])
-    cases = hf.Classifier(small_net()).ask(torch.rand(2, 12), features=hf.Features.of(ids))
+    cases = hf.TorchModel(small_net()).ask(torch.rand(2, 12), features=hf.Features.of(ids))
     ranking = SETTINGS[kind](cases)
     assert ranking.order[1, :5].sort().values.tolist() == [0, 1, 2, 3, 4]
     assert ranking.count.tolist() == [12, 5]
@@ -105,7 +106,7 @@ def test_a_listing_tells_source_and_cost(kind: type[hf.Explainer]) -> None:
 @pytest.mark.parametrize("kind", EXPLAINERS)
 def test_a_black_box_is_explained_or_refused_as_listed(kind: type[hf.Explainer]) -> None:
     net = small_net()
-    model = hf.BlackBox(lambda rows: net(torch.as_tensor(rows).double()).numpy(), (0, 1))
+    model = hf.FunctionModel(lambda rows: net(torch.as_tensor(rows).double()).numpy(), (0, 1))
     cases = model.ask(torch.rand(2, 12, generator=torch.Generator().manual_seed(0)))
     if "gradients" in kind.needs:
         with pytest.raises(hf.HoldfastError, match="black box without gradients"):
@@ -120,6 +121,6 @@ def test_colour_images_have_one_place_a_pixel(kind: type[hf.Explainer]) -> None:
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64, 3)
     )
-    cases = hf.Classifier(net.double().eval().requires_grad_(False), (0, 1)).ask(torch.rand(2, 3, 4, 4))
+    cases = hf.TorchModel(net.double().eval().requires_grad_(False), (0, 1)).ask(torch.rand(2, 3, 4, 4))
     explainer = hf.ExpectedGradients() if kind is hf.ExpectedGradients else SETTINGS[kind]
     assert explainer(cases).order.shape == (2, 16)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.criteria import Criterion
+from holdfast.criteria.criterion import Criterion
 from holdfast.explainers.estimators import Draw, Estimate, Estimator
 from toys import small_net
 
@@ -23,7 +23,7 @@ D = 8
 
 
 def _cases(n: int = 2) -> hf.Cases:
-    return hf.Classifier(small_net(inputs=D), (0, 1)).ask(torch.rand(n, D, generator=torch.Generator().manual_seed(2)))
+    return hf.TorchModel(small_net(inputs=D), (0, 1)).ask(torch.rand(n, D, generator=torch.Generator().manual_seed(2)))
 
 
 @dataclass(frozen=True)
@@ -89,19 +89,19 @@ def test_brute_force_agrees_with_shapiq() -> None:
     assert [oracle[(i,)] for i in range(D)] == pytest.approx(exact.tolist())
 
 
-@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
 @pytest.mark.parametrize("relative", [True, False])
 def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
-    kind: type[hf.PerturbRest] | type[hf.PerturbRelevant], p: float, relative: bool
+    kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant], p: float, relative: bool
 ) -> None:
     """Two coordinates beside the players keep every coalition able to change the decision."""
     torch.manual_seed(0)
     net = nn.Linear(D + 2, 2).double().eval().requires_grad_(False)
-    cases = hf.Classifier(net).ask(torch.rand(1, D + 2).double())
-    objective = kind(hf.Linear(p))
+    cases = hf.TorchModel(net).ask(torch.rand(1, D + 2).double())
+    objective = kind(hf.ExactLinear(p))
     open_ = torch.tensor([[True] * D + [False] * 2])
-    chosen = ~open_ if kind is hf.PerturbRelevant else torch.zeros_like(open_)
+    chosen = ~open_ if kind is hf.RobustnessRelevant else torch.zeros_like(open_)
 
     def game(every: Tensor) -> Tensor:
         relevant = torch.cat([every, chosen[:, D:].expand(len(every), -1)], 1)
@@ -117,12 +117,12 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
     assert bool((error <= 0.02 * exact.abs().max() + 4 * found.error[0, :D]).all())
 
 
-@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
-def test_greedy_as_finds_the_features_that_matter(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_greedy_as_finds_the_features_that_matter(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
     net = nn.Linear(D, 2, bias=False).double().eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[0.0, 3, 0.1, 0, -2, 0.2, 0, 1], [0.0] * D]))
     x = torch.rand(1, D, generator=torch.Generator().manual_seed(0)).double()
-    cases = hf.Classifier(net, (-9, 9)).ask(x)
+    cases = hf.TorchModel(net, (-9, 9)).ask(x)
     for explainer in (
         hf.GreedyAS(kind(), budget=3, step=1),
         hf.OneStepBanzhaf(kind(), samples=64),
@@ -137,7 +137,7 @@ def test_a_target_changes_what_matters() -> None:
     net.weight.zero_()
     net.weight[1, : D // 2], net.weight[2, D // 2 :] = 1.0, 0.9
     net.bias.copy_(torch.tensor([4.0, 0.0, 0.0]))
-    model = hf.Classifier(net, (0, 3))
+    model = hf.TorchModel(net, (0, 3))
     x = torch.full((2, D), 0.3).double()
     aimed = hf.GreedyAS(budget=0.5, step=1)(model.ask(x, target=[1, 2]))
     assert set(aimed.order[0, : D // 2].tolist()) == set(range(D // 2))
@@ -155,7 +155,7 @@ def test_subsets_that_do_not_tell_features_apart_leave_them_in_doubt() -> None:
 
 def test_doubt_is_told_only_where_errors_are_known() -> None:
     cases = _cases()
-    for explainer in (hf.OneStepBanzhaf(), hf.GreedyAS(samples=1), hf.Greedy(hf.PerturbRest(hf.MinNorm(steps=10)))):
+    for explainer in (hf.OneStepBanzhaf(), hf.GreedyAS(samples=1), hf.Greedy(hf.RobustnessRest(hf.MinNorm(steps=10)))):
         assert explainer(cases).doubt is None, explainer
 
 
@@ -170,7 +170,7 @@ def test_a_decision_that_is_another_one_already_is_said_so() -> None:
 
 def test_greedy_takes_the_best_single_feature_each_time() -> None:
     cases = _cases(3)
-    objective = hf.PerturbRest(hf.MinNorm(steps=60))
+    objective = hf.RobustnessRest(hf.MinNorm(steps=60))
     order = hf.Greedy(objective, budget=3, step=1)(cases).order
     for case in range(3):
         chosen = torch.zeros(D, dtype=torch.bool)
@@ -182,8 +182,8 @@ def test_greedy_takes_the_best_single_feature_each_time() -> None:
             chosen[order[case, turn]] = True
 
 
-@pytest.mark.parametrize("kind", [hf.PerturbRest, hf.PerturbRelevant])
-def test_a_shortlist_of_everything_is_greedy(kind: type[hf.PerturbRest] | type[hf.PerturbRelevant]) -> None:
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_a_shortlist_of_everything_is_greedy(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
     cases = _cases(3)
     objective = kind(hf.MinNorm(steps=40))
     tried = hf.GreedyAS(objective, budget=3, step=1, shortlist=D, samples=2)(cases).order[:, :3]
@@ -219,14 +219,14 @@ def test_paper_settings_run() -> None:
     assert paper.samples == 5000
     assert paper.step == 0.05
     assert "PGD" in repr(paper.objective)
-    small = hf.GreedyAS(hf.PerturbRest(hf.PGD.paper()), 0.25, 0.25, 20, 0.2, paper.estimator)
+    small = hf.GreedyAS(hf.RobustnessRest(hf.PGD.paper()), 0.25, 0.25, 20, 0.2, paper.estimator)
     assert small(_cases(1)).order.shape == (1, D)
 
 
 @pytest.mark.parametrize("preset", ["quick", "default", "thorough"])
 def test_presets_can_be_chosen_by_name(preset: str) -> None:
-    explainer = getattr(hf.GreedyAS, preset)(hf.PerturbRelevant())
-    assert isinstance(explainer.objective, hf.PerturbRelevant)
+    explainer = getattr(hf.GreedyAS, preset)(hf.RobustnessRelevant())
+    assert isinstance(explainer.objective, hf.RobustnessRelevant)
     assert explainer(_cases(1)).order.shape == (1, D)
     assert hf.GreedyAS.default() == hf.GreedyAS()
 
@@ -279,16 +279,16 @@ def test_a_regression_says_how_many_samples_it_needs() -> None:
     assert before.model.queries == spent, "nothing ran"
 
 
-def _stubborn(steep: float) -> hf.Classifier:
+def _stubborn(steep: float) -> hf.TorchModel:
     """A model that turns only past 0.9 in its first input, by ``steep``."""
     net = nn.Linear(D, 2).double().eval().requires_grad_(False)
     net.weight.zero_()
     net.weight[1, 0] = steep
     net.bias.copy_(torch.tensor([0.9, 0.0]))
-    return hf.Classifier(net, (0, 1))
+    return hf.TorchModel(net, (0, 1))
 
 
-@pytest.mark.parametrize("explainer", [hf.GreedyAS(samples=3), hf.Greedy(hf.PerturbRest(hf.MinNorm(steps=10)))])
+@pytest.mark.parametrize("explainer", [hf.GreedyAS(samples=3), hf.Greedy(hf.RobustnessRest(hf.MinNorm(steps=10)))])
 def test_a_model_that_never_changes_its_mind_is_said_so(explainer: hf.Explainer) -> None:
     with pytest.raises(hf.HoldfastError, match="never changes its mind inside the box"):
         explainer(_stubborn(0.5).ask(torch.rand(2, D).double()))
@@ -302,7 +302,7 @@ def test_a_case_that_never_changes_is_noted_beside_others_that_do() -> None:
     x = torch.full((2, D), 0.2)
     x[1, 1] = 0.9
     net = Mixed().eval()
-    cases = hf.Classifier(net, (0, 1)).ask(x)
+    cases = hf.TorchModel(net, (0, 1)).ask(x)
     cases = cases.model.ask(x, features=hf.Features.columns([0, 2, 3, 4, 5, 6, 7], n=D))  # the switch never moves
     ranking = hf.GreedyAS(samples=3)(cases)
     assert ranking.doubt is not None
@@ -317,7 +317,7 @@ def test_a_target_that_cannot_be_reached_is_an_error_and_not_an_order() -> None:
     net.weight.zero_()
     net.weight[1, 0], net.weight[2, 0] = 2.0, 0.1
     net.bias.copy_(torch.tensor([0.9, 0.0, 0.0]))
-    cases = hf.Classifier(net, (0, 1)).ask(torch.full((1, D), 0.2).double(), target=2)
+    cases = hf.TorchModel(net, (0, 1)).ask(torch.full((1, D), 0.2).double(), target=2)
     with pytest.raises(hf.HoldfastError, match="never changes its mind"):
         hf.GreedyAS(samples=3)(cases)
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.explainers import greedy
 from holdfast.explainers.leastsquares import least_norm
 from holdfast.explainers.removal import _coalitions
 from holdfast.robustness.boundary import bytes_held, normals
@@ -16,7 +15,7 @@ from toys import small_net, tiny_photo_net
 @pytest.fixture
 def cases() -> hf.Cases:
     x = torch.randn(7, 12, generator=torch.Generator().manual_seed(0)).double()
-    return hf.Classifier(small_net(), bounds=(-4, 4)).ask(x)
+    return hf.TorchModel(small_net(), bounds=(-4, 4)).ask(x)
 
 
 @pytest.mark.parametrize("explainer", [hf.GreedyAS(), hf.OneStepBanzhaf(), hf.Greedy(step=0.2)])
@@ -50,7 +49,7 @@ def test_cases_that_never_turn_are_named_by_their_place(monkeypatch: pytest.Monk
 
     x = torch.rand(4, 6, generator=torch.Generator().manual_seed(0)).double()
     x[2, 0] = 1000.0
-    cases = hf.Classifier(Stubborn().eval(), bounds=(0, 1000)).ask(
+    cases = hf.TorchModel(Stubborn().eval(), bounds=(0, 1000)).ask(
         x, features=hf.Features.columns([[1], [2], [3], [4], [5]], n=6)
     )
     monkeypatch.setattr(greedy, "room", lambda device: 1)
@@ -66,7 +65,7 @@ def test_cases_that_never_turn_are_named_by_their_place(monkeypatch: pytest.Monk
 
 def test_the_estimate_of_what_normals_hold_is_not_too_small() -> None:
     x = torch.rand(2, 3, 64, 64)
-    cases = hf.Classifier(tiny_photo_net(), bounds=(0, 1)).ask(x)
+    cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x)
     found = normals(cases, torch.ones(2, 4, 4096, dtype=torch.bool), 2.0, steps=2, classes=3)
     kept = found.worth.nbytes + 2 * found.rivals.move.nbytes
     assert 2 * bytes_held(cases, 4, 3) >= kept
@@ -91,11 +90,11 @@ def test_subsets_drawn_in_blocks_are_those_drawn_at_once(monkeypatch: pytest.Mon
 
 
 def test_shap_of_a_photographs_pixels_says_what_it_cannot_know() -> None:
-    model = hf.Classifier(tiny_photo_net(), bounds=(0, 1))
+    model = hf.TorchModel(tiny_photo_net(), bounds=(0, 1))
     x = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     cases = model.ask(x, features=hf.Features.pixels((3, 64, 64), channels="separate"))
     with pytest.warns(hf.HoldfastWarning, match="12288 features .* more unknowns than its 200 samples"):
-        values = hf.Shap(samples=200).attribute(cases)
+        values = hf.KernelShap(samples=200).attribute(cases)
     score = [float(model(one)[0, cases.label[0]]) for one in (x, torch.zeros_like(x))]
     assert float(values.sum()) == pytest.approx(score[0] - score[1], rel=1e-3), "they still add up"
 
@@ -125,7 +124,7 @@ def test_every_kind_of_feature_of_a_photograph(explainer: hf.Explainer, features
         "patches": lambda: hf.Features.patches((3, 64, 64), 16),
         "superpixels": lambda: hf.Features.superpixels(x, 20),
     }[features]()
-    cases = hf.Classifier(tiny_photo_net(), bounds=(0, 1)).ask(x, features=laid)
+    cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x, features=laid)
     ranking = explainer(cases)
-    for criterion in (hf.PerturbRest(hf.MinNorm(steps=10)), hf.Insertion(draws=1)):
+    for criterion in (hf.RobustnessRest(hf.MinNorm(steps=10)), hf.Insertion(draws=1)):
         assert bool(torch.isfinite(hf.trace(cases, ranking, criterion, (0.1, 0.3)).values).all())

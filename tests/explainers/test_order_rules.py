@@ -11,28 +11,29 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.explainers import EXPLAINERS
+
+EXPLAINERS = tuple(hf.Explainer.registry.classes().values())
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explainers.md"
 SIGNED: dict[type[hf.Explainer], Any] = {
     hf.IntegratedGradients: hf.IntegratedGradients(),
     hf.ExpectedGradients: hf.ExpectedGradients(torch.zeros(1, 2, 2, 2), samples=5),
-    hf.Shap: hf.Shap(samples=100),
+    hf.KernelShap: hf.KernelShap(samples=100),
     hf.LeaveOneOut: hf.LeaveOneOut(),
     hf.DeepLift: hf.DeepLift(),
     hf.Lrp: hf.Lrp(),
 }
 
 
-def _linear(weights: Tensor) -> hf.Classifier:
+def _linear(weights: Tensor) -> hf.TorchModel:
     """Two classes; the first's logit is ``weights`` times the image ``[2, 2, 2]``, the other's 0."""
     last = nn.Linear(8, 2, bias=False).double().requires_grad_(False)
     last.weight.zero_()
     last.weight[0] = weights.flatten()
-    return hf.Classifier(nn.Sequential(nn.Flatten(), last).eval(), (0, 1))
+    return hf.TorchModel(nn.Sequential(nn.Flatten(), last).eval(), (0, 1))
 
 
-def _image() -> tuple[hf.Classifier, Tensor]:
+def _image() -> tuple[hf.TorchModel, Tensor]:
     """Pixel by pixel: +1 + 2, +4 - 3.5, -2 + 0.5, -4 + 4."""
     weights = torch.tensor([[[1.0, 4.0], [-2.0, -4.0]], [[2.0, -3.5], [0.5, 4.0]]])
     return _linear(weights), torch.ones(1, 2, 2, 2)
@@ -91,7 +92,7 @@ def test_ties_follow_a_draw_of_the_seed_alike_for_every_case(kind: type[hf.Expla
 
 
 def test_a_counterfactual_draws_what_never_had_to_move() -> None:
-    model = hf.Classifier(_linear(torch.tensor([2.0, 0, 0, 0, 0, 0, 0, 0])).module)
+    model = hf.TorchModel(_linear(torch.tensor([2.0, 0, 0, 0, 0, 0, 0, 0])).module)
     cases = model.ask(torch.ones(1, 2, 2, 2), features=hf.Features.pixels((2, 2, 2), "separate"))
     orders = [hf.Counterfactual(step=1, seed=seed)(cases).order for seed in (0, 1)]
     assert [int(order[0, 0]) for order in orders] == [0, 0]
@@ -99,7 +100,7 @@ def test_a_counterfactual_draws_what_never_had_to_move() -> None:
 
 
 def test_an_anchor_draws_among_what_is_equally_precise() -> None:
-    model = hf.BlackBox(lambda rows: (rows[:, 0] > 0.5).astype(int), (0, 1), classes=2)
+    model = hf.FunctionModel(lambda rows: (rows[:, 0] > 0.5).astype(int), (0, 1), classes=2)
     orders = [hf.Anchor(seed=seed)(model.ask(torch.ones(1, 6))).order for seed in (0, 1)]
     assert [int(order[0, 0]) for order in orders] == [0, 0]
     assert not torch.equal(*orders)

@@ -12,7 +12,7 @@ import holdfast as hf
 from holdfast.reference import kept_scores, reference_points
 from toys import small_net
 
-BIASED = [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.Shap]
+BIASED = [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.KernelShap]
 
 
 @settings(deadline=None, max_examples=15)
@@ -23,8 +23,8 @@ def test_a_feature_at_its_reference_is_worth_exactly_nothing(
 ) -> None:
     x = torch.rand(2, 12, generator=torch.Generator().manual_seed(seed)).double()
     x[:, feature] = value
-    cases = hf.Classifier(small_net(seed), (0, 1)).ask(x)
-    settings_of = {"samples": 100} if kind is hf.Shap else {}
+    cases = hf.TorchModel(small_net(seed), (0, 1)).ask(x)
+    settings_of = {"samples": 100} if kind is hf.KernelShap else {}
     found = kind(reference=value, **settings_of).attribute(cases)  # type: ignore[call-arg]  # settings differ by kind
     assert found[:, feature].tolist() == [0.0, 0.0]
 
@@ -34,7 +34,7 @@ def test_a_feature_at_its_reference_is_worth_exactly_nothing(
 def test_lrp_gives_nothing_to_a_zero(seed: int, feature: int) -> None:
     x = torch.rand(2, 12, generator=torch.Generator().manual_seed(seed)).double()
     x[:, feature] = 0
-    assert hf.Lrp().attribute(hf.Classifier(small_net(seed)).ask(x))[:, feature].tolist() == [0.0, 0.0]
+    assert hf.Lrp().attribute(hf.TorchModel(small_net(seed)).ask(x))[:, feature].tolist() == [0.0, 0.0]
 
 
 @settings(deadline=None, max_examples=15)
@@ -43,7 +43,7 @@ def test_insertion_and_deletion_do_not_see_it_join(seed: int, value: float, feat
     generator = torch.Generator().manual_seed(seed)
     x = torch.rand(1, 12, generator=generator).double()
     x[:, feature] = value
-    cases = hf.Classifier(small_net(seed), (0, 1)).ask(x)
+    cases = hf.TorchModel(small_net(seed), (0, 1)).ask(x)
     points = reference_points(cases, value)
     subset = torch.rand(1, 12, generator=generator) < 0.5
     joined = subset.clone()
@@ -57,8 +57,8 @@ def test_insertion_and_deletion_do_not_see_it_join(seed: int, value: float, feat
     assert score(~subset) == score(~joined)  # deletion: it is taken away
 
 
-@pytest.mark.parametrize("objective", [hf.PerturbRest, hf.PerturbRelevant])
-def test_greedy_as_ranks_first_what_they_cannot_see(objective: type[hf.PerturbRest | hf.PerturbRelevant]) -> None:
+@pytest.mark.parametrize("objective", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_greedy_as_ranks_first_what_they_cannot_see(objective: type[hf.RobustnessRest | hf.RobustnessRelevant]) -> None:
     """A dark pixel that would turn the decision if it were lit: a pertinent negative."""
     net = nn.Linear(12, 2).double().eval()
     with torch.no_grad():
@@ -68,7 +68,7 @@ def test_greedy_as_ranks_first_what_they_cannot_see(objective: type[hf.PerturbRe
         net.bias.copy_(torch.tensor([1.0, 0.5]))
     x = torch.full((1, 12), 0.2).double()
     x[0, 4] = 0
-    cases = hf.Classifier(net.requires_grad_(False), (0, 1)).ask(x)
+    cases = hf.TorchModel(net.requires_grad_(False), (0, 1)).ask(x)
     assert int(cases.label) == 0
     ranking = hf.GreedyAS(objective(hf.MinNorm(steps=20)), step=1)(cases)
     assert int(ranking.order[0, 0]) == 4

@@ -21,7 +21,7 @@ from toys import small_net
 def _images() -> hf.Cases:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3)).double().eval()
-    return hf.Classifier(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 1, 8, 8).double())
+    return hf.TorchModel(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 1, 8, 8).double())
 
 
 def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
@@ -90,7 +90,7 @@ def test_bbmp_roughness_ignores_what_never_moves_and_how_ids_broadcast() -> None
 
 def test_the_top_k_hold_a_counterfactual_as_long_as_one_was_found() -> None:
     x = torch.rand(4, 12, generator=torch.Generator().manual_seed(0)).double()
-    cases = hf.Classifier(small_net()).ask(x)
+    cases = hf.TorchModel(small_net()).ask(x)
     ranking = hf.Counterfactual(step=2)(cases)
     top = ranking.top([4, 6, 8, 10, 12])
     radius = hf.MinNorm(steps=60)(cases, top).radius
@@ -100,7 +100,7 @@ def test_the_top_k_hold_a_counterfactual_as_long_as_one_was_found() -> None:
 
 def test_counterfactuals_of_a_linear_model_need_its_steepest_features_longest() -> None:
     net = nn.Linear(12, 2).double().eval().requires_grad_(False)
-    cases = hf.Classifier(net).ask(torch.rand(3, 12).double())
+    cases = hf.TorchModel(net).ask(torch.rand(3, 12).double())
     steepest = (net.weight[0] - net.weight[1]).abs().argsort(descending=True)
     assert torch.equal(hf.Counterfactual(step=1)(cases).order, steepest.expand(3, -1))
 
@@ -109,14 +109,14 @@ def test_a_decision_that_never_changes_has_no_counterfactual() -> None:
     net = nn.Linear(12, 2).double().eval().requires_grad_(False)
     net.weight.zero_()
     with pytest.raises(hf.HoldfastError, match="no change of the decision was found for any of the 2 cases"):
-        hf.Counterfactual()(hf.Classifier(net, (0, 1)).ask(torch.rand(2, 12)))
+        hf.Counterfactual()(hf.TorchModel(net, (0, 1)).ask(torch.rand(2, 12)))
 
 
 def test_a_case_without_a_counterfactual_is_named() -> None:
     net = nn.Linear(2, 2).double().eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
     net.bias.copy_(torch.tensor([0.0, 0.5]))
-    model = hf.Classifier(net, (torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0])))
+    model = hf.TorchModel(net, (torch.tensor([0.0, 0.0]), torch.tensor([1.0, 1.0])))
     x = torch.tensor([[0.9, 0.5], [0.1, 0.5]]).double()
     ids = torch.tensor([[0, 1], [-1, 0]])  # the second case may not move what matters
     ranking = hf.Counterfactual(step=1)(model.ask(x, features=hf.Features.of(ids)))
@@ -125,7 +125,7 @@ def test_a_case_without_a_counterfactual_is_named() -> None:
 
 
 def test_a_decision_that_is_another_already_is_said() -> None:
-    model = hf.Classifier(small_net())
+    model = hf.TorchModel(small_net())
     x = torch.rand(2, 12).double()
     ranking = hf.Counterfactual()(model.ask(x, label=(model(x).argmax(1) + 1) % 4))
     assert "is the decision another one already?) for case 0, 1" in ranking.notes[0]
@@ -142,7 +142,7 @@ def _both_high(rows: Tensor) -> Tensor:
 def _table() -> tuple[hf.Cases, Tensor]:
     rows = torch.rand(400, 6, generator=torch.Generator().manual_seed(0))
     x = torch.tensor([[0.5, 0.9, 0.5, 0.9, 0.5, 0.5], [0.5, 0.1, 0.5, 0.9, 0.5, 0.5]])
-    return hf.BlackBox(_both_high, (0, 1), classes=2).ask(x), rows
+    return hf.FunctionModel(_both_high, (0, 1), classes=2).ask(x), rows
 
 
 def test_an_anchor_names_the_columns_a_rule_reads() -> None:
@@ -179,13 +179,13 @@ def test_a_precise_enough_rule_is_not_lost_to_an_unlucky_draw() -> None:
     def decide(asked: np.ndarray) -> np.ndarray:
         return ((asked[:, 0] > 0.5) & (asked[:, 1] > 0.03)).astype(int)
 
-    cases = hf.BlackBox(decide, (0, 1), classes=2).ask(torch.full((1, 5), 0.9))
+    cases = hf.FunctionModel(decide, (0, 1), classes=2).ask(torch.full((1, 5), 0.9))
     found = [hf.Anchor(references=rows, seed=seed).find(cases)[0].features for seed in range(12)]
     assert found == [(0,)] * 12
 
 
 def test_where_nothing_matters_the_empty_rule_holds() -> None:
-    model = hf.BlackBox(lambda rows: np.zeros(len(rows), int), (0, 1), classes=2)
+    model = hf.FunctionModel(lambda rows: np.zeros(len(rows), int), (0, 1), classes=2)
     rule = hf.Anchor().find(model.ask(torch.rand(1, 6)))[0]
     assert (rule.features, rule.precision, rule.coverage, rule.held) == ((), 1.0, 1.0, True)
 
@@ -198,7 +198,7 @@ def test_too_many_features_for_a_round_are_refused() -> None:
 
 def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
     generator = torch.Generator().manual_seed(0)
-    model = hf.BlackBox(lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2)
+    model = hf.FunctionModel(lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2)
     ranking = hf.Anchor(most_features=2, most_rows=500)(model.ask(torch.rand(1, 4) + 0.0))
     assert "no anchor; the best rule of" in ranking.notes[0]
 
@@ -210,7 +210,7 @@ def test_a_targeted_anchor_keeps_the_target_away() -> None:
 
 
 def test_an_input_that_is_its_reference_is_anchored_by_nothing() -> None:
-    model = hf.BlackBox(_both_high, (0, 1), classes=2)
+    model = hf.FunctionModel(_both_high, (0, 1), classes=2)
     rule = hf.Anchor().find(model.ask(torch.zeros(1, 6)))[0]
     assert (rule.features, rule.coverage, rule.held) == ((), 1.0, True)
 
@@ -236,34 +236,34 @@ def test_the_bounds_of_a_precision_are_where_the_divergence_says() -> None:
 def test_decisions_must_be_decisions() -> None:
     x = torch.rand(2, 3)
     with pytest.raises(hf.HoldfastError, match=r"must return whole decisions \[R\]: .*float32 of shape"):
-        hf.BlackBox(lambda rows: rows[:, 0], classes=2).ask(x)
+        hf.FunctionModel(lambda rows: rows[:, 0], classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match=r"must return whole decisions \[R\]: .* of shape \(7,\)"):
-        hf.BlackBox(lambda rows: rows[0, :1].repeat(7).astype(int), classes=2).ask(x)
+        hf.FunctionModel(lambda rows: rows[0, :1].repeat(7).astype(int), classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="decisions from 0 to 1, it returned 5 to"):
-        hf.BlackBox(lambda rows: rows[:, 0].astype(int) + 5, classes=2).ask(x)
+        hf.FunctionModel(lambda rows: rows[:, 0].astype(int) + 5, classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="must return numbers"):
-        hf.BlackBox(lambda rows: np.array(["cat"] * len(rows)), classes=2).ask(x)
+        hf.FunctionModel(lambda rows: np.array(["cat"] * len(rows)), classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="classes must be at least 2"):
-        hf.BlackBox(lambda rows: rows, classes=1)
+        hf.FunctionModel(lambda rows: rows, classes=1)
     with pytest.raises(hf.HoldfastError, match="expected a function"):
-        hf.BlackBox(3)  # type: ignore[arg-type]  # wrong on purpose
+        hf.FunctionModel(3)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_probabilities_of_a_black_box_stay_probabilities() -> None:
-    model = hf.BlackBox(lambda rows: np.stack([rows[:, 0] > 0.5, rows[:, 0] <= 0.5], 1).astype(float), (0, 1))
+    model = hf.FunctionModel(lambda rows: np.stack([rows[:, 0] > 0.5, rows[:, 0] <= 0.5], 1).astype(float), (0, 1))
     cases = model.ask(torch.tensor([[0.9, 0.3]]))
     assert hf.LeaveOneOut().attribute(cases).tolist() == [[1, 0]]
 
 
 def test_a_black_box_of_scores_is_asked_in_numpy() -> None:
-    model = hf.BlackBox(lambda rows: rows[:, :3] * 2, (0, 1))
+    model = hf.FunctionModel(lambda rows: rows[:, :3] * 2, (0, 1))
     x = torch.rand(4, 5)
     torch.testing.assert_close(model(x), 2 * x[:, :3])
-    assert "BlackBox(function" in repr(model)
+    assert "FunctionModel(function" in repr(model)
     assert model.queries.gradient == 0
 
 
 def test_radii_need_gradients() -> None:
-    model = hf.BlackBox(lambda rows: rows[:, :3] * 2, (0, 1))
+    model = hf.FunctionModel(lambda rows: rows[:, :3] * 2, (0, 1))
     with pytest.raises(hf.HoldfastError, match="black box without gradients"):
         hf.MinNorm()(model.ask(torch.rand(1, 5)), torch.ones(1, 1, 5, dtype=torch.bool))

@@ -11,7 +11,7 @@ import holdfast as hf
 from holdfast.interop.captum import AsCaptum, from_captum
 from toys import small_net
 
-QUICK = hf.GreedyAS(hf.PerturbRest(hf.MinNorm(steps=10)), step=0.2, samples=2)
+QUICK = hf.GreedyAS(hf.RobustnessRest(hf.MinNorm(steps=10)), step=0.2, samples=2)
 
 
 def _x(*shape: int) -> Tensor:
@@ -42,7 +42,7 @@ def _cnn() -> nn.Module:
 @pytest.mark.filterwarnings("ignore:Setting backward hooks on ReLU")
 def test_any_captum_method_is_an_explainer_in_one_line(make: Any) -> None:
     net, x = _cnn(), _x(3, 3, 6, 6)
-    cases = hf.Classifier(net, (0, 1)).ask(x)
+    cases = hf.TorchModel(net, (0, 1)).ask(x)
     torch.manual_seed(0)
     ranking = from_captum(make(net))(cases)
     assert ranking.order.shape == (3, 36)
@@ -51,7 +51,7 @@ def test_any_captum_method_is_an_explainer_in_one_line(make: Any) -> None:
 
 def test_it_ranks_by_what_captum_returns() -> None:
     net, x = _cnn(), _x(3, 3, 6, 6)
-    cases = hf.Classifier(net).ask(x)
+    cases = hf.TorchModel(net).ask(x)
     expected = captum.InputXGradient(net).attribute(x.clone().requires_grad_(), target=cases.label).sum(1).flatten(1)
     explainer = from_captum(captum.InputXGradient(net))
     torch.testing.assert_close(explainer.attribute(cases), expected.detach())
@@ -64,16 +64,16 @@ def test_methods_with_a_feature_mask_are_given_the_features() -> None:
     """What belongs to no feature stays, also in the coalitions of Shapley values."""
     net, x = small_net(), _x(2, 12)
     features = hf.Features.of(torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2, -1, -1, -1]))
-    cases = hf.Classifier(net).ask(x, features=features)
+    cases = hf.TorchModel(net).ask(x, features=features)
     ablated = from_captum(captum.FeatureAblation(net)).attribute(cases)
     torch.testing.assert_close(ablated, hf.LeaveOneOut().attribute(cases))
     shapley = from_captum(captum.ShapleyValues(net), baselines=0.25).attribute(cases)
-    torch.testing.assert_close(shapley, hf.Shap(0.25).attribute(cases), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(shapley, hf.KernelShap(0.25).attribute(cases), rtol=1e-4, atol=1e-6)
 
 
 def test_a_mask_of_ones_own_is_kept() -> None:
     net, x = small_net(), _x(2, 12)
-    cases = hf.Classifier(net).ask(x, features=torch.arange(12) // 6)
+    cases = hf.TorchModel(net).ask(x, features=torch.arange(12) // 6)
     whole = from_captum(captum.FeatureAblation(net), feature_mask=torch.zeros(1, 12).long())
     assert "feature_mask=tensor(1, 12)#" in repr(whole)
     found = whole.attribute(cases) / 6  # Captum gives each of six numbers the effect of all twelve
@@ -83,7 +83,7 @@ def test_a_mask_of_ones_own_is_kept() -> None:
 
 def test_the_seed_seeds_what_captum_draws_and_nothing_else() -> None:
     net, x = small_net(), _x(3, 12)
-    cases = hf.Classifier(net).ask(x)
+    cases = hf.TorchModel(net).ask(x)
     torch.manual_seed(5)
     before = torch.rand(1)
     orders = []
@@ -99,7 +99,7 @@ def test_a_distribution_as_long_as_the_batch_is_not_cut_up() -> None:
     net, x = small_net(), _x(5, 12)
     for baselines in (_x(10, 12)[5:], (_x(10, 12)[5:],)):
         found = [
-            from_captum(captum.GradientShap(net), baselines=baselines).attribute(hf.Classifier(net, chunk=chunk).ask(x))
+            from_captum(captum.GradientShap(net), baselines=baselines).attribute(hf.TorchModel(net, chunk=chunk).ask(x))
             for chunk in (1, 5)
         ]
         torch.testing.assert_close(*found)
@@ -107,14 +107,14 @@ def test_a_distribution_as_long_as_the_batch_is_not_cut_up() -> None:
 
 def test_half_precision_modules_get_what_they_take() -> None:
     net = small_net().bfloat16()
-    cases = hf.Classifier(net).ask(_x(2, 12))
+    cases = hf.TorchModel(net).ask(_x(2, 12))
     assert from_captum(captum.Saliency(net))(cases).order.shape == (2, 12)
 
 
 def test_every_case_may_have_its_own_features_and_arguments() -> None:
     net, x = small_net(), _x(2, 12)
     ids = torch.stack([torch.arange(12) // 3, torch.arange(12) // 4])
-    cases = hf.Classifier(net, chunk=1).ask(x, features=hf.Features.of(ids))
+    cases = hf.TorchModel(net, chunk=1).ask(x, features=hf.Features.of(ids))
     baselines = _x(4, 12)[2:]
     found = from_captum(captum.FeatureAblation(net), baselines=baselines).attribute(cases)
     torch.testing.assert_close(found, hf.LeaveOneOut(baselines).attribute(cases))
@@ -122,7 +122,7 @@ def test_every_case_may_have_its_own_features_and_arguments() -> None:
 
 def test_why_not_t_takes_the_other_attribution_off() -> None:
     net, x = small_net(), _x(2, 12)
-    model = hf.Classifier(net)
+    model = hf.TorchModel(net)
     target = (model(x).argmax(1) + 1) % 4
     aimed = model.ask(x, target=target)
     explainer = from_captum(captum.IntegratedGradients(net), n_steps=10)
@@ -131,7 +131,7 @@ def test_why_not_t_takes_the_other_attribution_off() -> None:
 
 def test_attributions_of_something_else_are_refused() -> None:
     net, x = _cnn(), _x(2, 3, 6, 6)
-    cases = hf.Classifier(net).ask(x)
+    cases = hf.TorchModel(net).ask(x)
     layer = captum.LayerActivation(net, net[0])  # type: ignore[index]  # a Sequential
     with pytest.raises(hf.HoldfastError, match="LayerActivation takes no target"):
         from_captum(layer)
@@ -174,7 +174,7 @@ def test_a_feature_mask_makes_features() -> None:
     mask = hf.Features.patches((3, 6, 6), 3).ids
     scores = AsCaptum(QUICK, net).attribute(x, feature_mask=mask)
     assert isinstance(scores, Tensor)
-    ranking = QUICK(hf.Classifier(net).ask(x, features=mask))
+    ranking = QUICK(hf.TorchModel(net).ask(x, features=mask))
     torch.testing.assert_close(scores[:, 0, ::3, ::3].flatten(1), ranking.scores)
 
 
@@ -184,7 +184,7 @@ def test_a_feature_mask_makes_features() -> None:
 def test_every_form_of_target_names_the_class(target: Any) -> None:
     net, x = small_net(), _x(3, 12)
     method = AsCaptum(hf.IntegratedGradients(), net)
-    expected = hf.IntegratedGradients().attribute(hf.Classifier(net).ask(x, label=2))
+    expected = hf.IntegratedGradients().attribute(hf.TorchModel(net).ask(x, label=2))
     torch.testing.assert_close(method.attribute(x, target=target), expected)
     still = captum.NoiseTunnel(method).attribute(x, target=target, nt_samples=2, stdevs=0.0)
     torch.testing.assert_close(still, expected)
@@ -230,7 +230,7 @@ def test_several_inputs_are_explained_together() -> None:
     masks = torch.zeros(1, 2, 4).long(), torch.ones(1, 4).long()
     grouped = AsCaptum(hf.LeaveOneOut(), Two().eval(), (0, 1)).attribute(parts, target=1, feature_mask=masks)
     assert isinstance(grouped, tuple)
-    joint = hf.Classifier(small_net(), (0, 1)).ask(x, label=1, features=torch.arange(12) // 8)
+    joint = hf.TorchModel(small_net(), (0, 1)).ask(x, label=1, features=torch.arange(12) // 8)
     pair = hf.LeaveOneOut().attribute(joint)
     torch.testing.assert_close(grouped[0][:, 0, 0], pair[:, 0])
     torch.testing.assert_close(grouped[1][:, 0], pair[:, 1])
@@ -246,7 +246,7 @@ def test_a_tuple_of_one_is_the_one() -> None:
 
 def test_several_inputs_do_not_change_the_module() -> None:
     module = Two().eval()
-    method = AsCaptum(hf.Grad(), hf.Classifier(module, chunk=2))
+    method = AsCaptum(hf.Grad(), hf.TorchModel(module, chunk=2))
     module.train()
     with pytest.raises(hf.HoldfastError, match="training mode"):
         method.attribute((_x(3, 8), _x(3, 4)))
@@ -279,4 +279,4 @@ def test_bad_masks_targets_and_arguments_are_refused() -> None:
     with pytest.raises(hf.HoldfastError, match="expected a holdfast explainer"):
         AsCaptum(captum.Saliency(small_net()), small_net())
     with pytest.raises(hf.HoldfastError, match="has its own bounds"):
-        AsCaptum(hf.Grad(), hf.Classifier(small_net()), (0, 1))
+        AsCaptum(hf.Grad(), hf.TorchModel(small_net()), (0, 1))

@@ -27,13 +27,13 @@ def _digits() -> tuple[nn.Module, np.ndarray, np.ndarray]:
     return net, x.numpy(), net(x).argmax(1).numpy()
 
 
-@pytest.mark.parametrize("kind", [(RobustnessRest, hf.PerturbRest), (RobustnessRelevant, hf.PerturbRelevant)])
+@pytest.mark.parametrize("kind", [(RobustnessRest, hf.RobustnessRest), (RobustnessRelevant, hf.RobustnessRelevant)])
 def test_a_metric_is_the_area_of_its_criterion(kind: tuple[Any, Any]) -> None:
     net, x, y = _digits()
     metric = kind[0](JUDGE, sizes=(0.1, 0.3), bounds=(0, 1))
     explain = explain_func(hf.Grad(), bounds=(0, 1))
     found = metric(model=net, x_batch=x, y_batch=y, a_batch=explain(net, x, y), batch_size=3)
-    cases = hf.Classifier(net, (0, 1)).ask(torch.as_tensor(x))
+    cases = hf.TorchModel(net, (0, 1)).ask(torch.as_tensor(x))
     expected = hf.trace(cases, hf.Grad()(cases), kind[1](JUDGE), (0.1, 0.3)).auc()
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3)
     asked = metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain)
@@ -87,7 +87,7 @@ def test_unequal_groups_and_what_never_moves_keep_their_order() -> None:
     ids[..., 9] = -1
     features = hf.Features.of(ids)
     x = torch.rand(3, 1, 10, 10).double()
-    cases = hf.Classifier(net, (0, 1)).ask(x, features=features)
+    cases = hf.TorchModel(net, (0, 1)).ask(x, features=features)
     y = cases.label.numpy()
     given = explain_func(hf.LeaveOneOut(), bounds=(0, 1), features=features)(net, x.numpy(), y)
     assert not given[..., 9].any()

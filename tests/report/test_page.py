@@ -88,7 +88,7 @@ def test_a_study_can_be_looked_at_wherever_it_was_stopped(tmp_path: Path, small_
 
 
 def test_points_without_a_box_to_cap_them_are_told_and_the_rest_is_shown(tmp_path: Path) -> None:
-    free = hf.Classifier(small_net(), None)
+    free = hf.TorchModel(small_net(), None)
     x = torch.rand(4, 12, generator=torch.Generator().manual_seed(0)).double()
     base = toy_study({"Grad": hf.Grad(), "LOO": hf.LeaveOneOut()})
     study = replace(base, cases=free.ask(x))
@@ -110,7 +110,7 @@ def _replace_values(path: Path, value: float) -> None:
     with Store.open(path) as fresh:
         for unit in units:
             arrays = {name: array.copy() for name, array in unit.arrays.items()}
-            if unit.kind == "curve" and "PerturbRest" in unit.made_of["criterion"]:
+            if unit.kind == "curve" and "RobustnessRest" in unit.made_of["criterion"]:
                 arrays["values"][0, 0] = value
             fresh.put(replace(unit, arrays=arrays))
         fresh.note_study(study)
@@ -221,7 +221,7 @@ def _replace_curves(path: Path, shift: dict[str, float]) -> None:
 @pytest.mark.slow
 def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) -> None:
     """1,000 cases in blocks of two, of two methods, each by nine criteria."""
-    model = hf.Classifier(torch.nn.Linear(784, 10).eval(), (0, 1))
+    model = hf.TorchModel(torch.nn.Linear(784, 10).eval(), (0, 1))
     x = torch.rand(1000, 784, generator=torch.Generator().manual_seed(0))
     base = toy_study({"Grad": hf.Grad(), "Random": hf.Random()}, block=2)
     measures = tuple(Measure(f"removed {n}", hf.Insertion(n / 10), "rest") for n in range(9))

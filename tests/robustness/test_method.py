@@ -34,13 +34,13 @@ def axis_cases() -> hf.Cases:
     net = nn.Linear(3, 2).eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[0.0, 0, 0], [1, 1, 0]]))
     net.bias.copy_(torch.tensor([1.0, 0]))
-    return hf.Classifier(net, bounds=(0, 1)).ask(torch.full((1, 3), 0.25))
+    return hf.TorchModel(net, bounds=(0, 1)).ask(torch.full((1, 3), 0.25))
 
 
 def test_a_claim_that_flips_nothing_is_no_radius() -> None:
     radii = Liar(0.1)(axis_cases(), torch.ones(1, 1, 3, dtype=torch.bool))
     assert radii.radius.item() == math.inf
-    assert radii.turned.item() == -1
+    assert radii.new_class.item() == -1
 
 
 def test_a_claim_off_the_mask_is_cut_to_the_mask() -> None:
@@ -68,7 +68,7 @@ def test_a_flat_model_is_searched_and_said() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.stack([torch.full_like(x[:, 0], 0.5), (x.sum(1) > 2).to(x)], 1)
 
-    cases = hf.Classifier(Steps().eval(), bounds=(0, 1)).ask(torch.zeros(1, 3))
+    cases = hf.TorchModel(Steps().eval(), bounds=(0, 1)).ask(torch.zeros(1, 3))
     radii = hf.MinNorm(steps=60)(cases, torch.ones(1, 1, 3, dtype=torch.bool))
     assert math.sqrt(4 / 3) <= radii.radius.item() <= math.sqrt(3)
     assert "gradient is zero" in radii.notes[0]
@@ -81,14 +81,14 @@ def test_a_constant_model_is_censored_and_said(method: hf.Robustness) -> None:
             return torch.tensor([[2.0, 1.0]]).expand(len(x), 2)
 
     for bounds in ((0, 1), None):
-        cases = hf.Classifier(Constant().eval(), bounds=bounds).ask(torch.zeros(2, 3))
+        cases = hf.TorchModel(Constant().eval(), bounds=bounds).ask(torch.zeros(2, 3))
         radii = method(cases, torch.ones(2, 2, 3, dtype=torch.bool))
         assert bool(radii.censored.all())
         assert "says nothing about their robustness" in radii.notes[0]
 
 
 def test_cost_and_provenance_are_told() -> None:
-    cases = hf.Classifier(small_net()).ask(torch.randn(3, 12).double())
+    cases = hf.TorchModel(small_net()).ask(torch.randn(3, 12).double())
     seen: list[tuple[int, int]] = []
     method = hf.MinNorm(steps=20)
     radii = method(cases, torch.ones(3, 1, 12, dtype=torch.bool), progress=lambda *done: seen.append(done))
@@ -99,7 +99,7 @@ def test_cost_and_provenance_are_told() -> None:
 
 
 def test_a_warm_start_helps_and_is_checked() -> None:
-    cases = hf.Classifier(small_net(), bounds=(-2, 2)).ask(torch.zeros(1, 12).double())
+    cases = hf.TorchModel(small_net(), bounds=(-2, 2)).ask(torch.zeros(1, 12).double())
     whole = torch.ones(1, 1, 12, dtype=torch.bool)
     witness = hf.Judge()(cases, whole).witness
     cold, warm = hf.MinNorm(steps=2)(cases, whole), hf.MinNorm(steps=2)(cases, whole, start=witness)
@@ -124,7 +124,7 @@ def test_running_out_of_memory_does_not_end_a_run(method: hf.Robustness) -> None
             return out
 
     net = Small().eval()
-    cases = hf.Classifier(net, chunk=64).ask(torch.randn(5, 12).double())
+    cases = hf.TorchModel(net, chunk=64).ask(torch.randn(5, 12).double())
     radii = method(cases, torch.rand(5, 6, 12) < 0.8)
     assert net.refused > 0
     assert radii.radius.shape == (5, 6)
@@ -146,9 +146,9 @@ def test_bad_settings_are_refused(make: Callable[[], object]) -> None:
 
 
 def test_linear_refuses_what_it_cannot_do() -> None:
-    cases = hf.Classifier(small_net()).ask(torch.randn(3, 12).double())
+    cases = hf.TorchModel(small_net()).ask(torch.randn(3, 12).double())
     with pytest.raises(hf.HoldfastError, match="not affine"):
-        hf.Linear()(cases, torch.ones(3, 1, 12, dtype=torch.bool))
+        hf.ExactLinear()(cases, torch.ones(3, 1, 12, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("probe", ["kink below", "kink above"])
@@ -158,16 +158,16 @@ def test_linear_refuses_a_kink_on_either_side(probe: str) -> None:
             z = x[:, 0] if probe == "kink above" else -x[:, 0]
             return torch.stack([torch.full_like(z, 5.0), z + 3 * (z - 1).clamp_min(0)], 1)
 
-    cases = hf.Classifier(Kinked().eval()).ask(torch.zeros(1, 3))
+    cases = hf.TorchModel(Kinked().eval()).ask(torch.zeros(1, 3))
     with pytest.raises(hf.HoldfastError, match="not affine"):
-        hf.Linear()(cases, torch.ones(1, 1, 3, dtype=torch.bool))
+        hf.ExactLinear()(cases, torch.ones(1, 1, 3, dtype=torch.bool))
 
 
 def test_linear_survives_large_logits() -> None:
     net = nn.Linear(50, 3).eval().requires_grad_(False)
     net.bias.add_(1e4)
-    cases = hf.Classifier(net).ask(torch.randn(30, 50, generator=torch.Generator().manual_seed(0)))
-    assert not bool(hf.Linear()(cases, torch.ones(30, 1, 50, dtype=torch.bool)).censored.any())
+    cases = hf.TorchModel(net).ask(torch.randn(30, 50, generator=torch.Generator().manual_seed(0)))
+    assert not bool(hf.ExactLinear()(cases, torch.ones(30, 1, 50, dtype=torch.bool)).censored.any())
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
@@ -175,9 +175,9 @@ def test_linear_survives_large_logits() -> None:
 def test_a_dead_feature_without_bounds_does_no_harm(kind: type[hf.MinNorm], p: float) -> None:
     net = nn.Linear(6, 3).double().eval().requires_grad_(False)
     net.weight[:, 2] = 0
-    cases = hf.Classifier(net).ask(torch.randn(3, 6, generator=torch.Generator().manual_seed(0)).double())
+    cases = hf.TorchModel(net).ask(torch.randn(3, 6, generator=torch.Generator().manual_seed(0)).double())
     whole = torch.ones(3, 1, 6, dtype=torch.bool)
-    ratio = kind(p)(cases, whole).radius / hf.Linear(p)(cases, whole).radius
+    ratio = kind(p)(cases, whole).radius / hf.ExactLinear(p)(cases, whole).radius
     assert float(ratio.max()) < 1.01
 
 
@@ -185,7 +185,7 @@ def test_a_start_outside_the_box_is_brought_inside() -> None:
     net = nn.Linear(3, 2).eval().requires_grad_(False)
     net.weight.copy_(torch.tensor([[0.0, 0, 0], [10, 1, 0]]))
     net.bias.copy_(torch.tensor([10.9, 0]))
-    cases = hf.Classifier(net, bounds=(0, 1)).ask(torch.full((1, 3), 0.25))
+    cases = hf.TorchModel(net, bounds=(0, 1)).ask(torch.full((1, 3), 0.25))
     whole = torch.ones(1, 1, 3, dtype=torch.bool)
     radii = hf.MinNorm()(cases, whole, start=torch.tensor([[[1.1, 0.25, 0.25]]]))
     assert math.isfinite(radii.radius.item())
@@ -201,7 +201,7 @@ def test_flat_weights_are_flat_too() -> None:
             out: Tensor = self.last((x > 0.5).to(x))
             return out
 
-    cases = hf.Classifier(Thresholds().eval(), bounds=(0, 1)).ask(torch.zeros(2, 3))
+    cases = hf.TorchModel(Thresholds().eval(), bounds=(0, 1)).ask(torch.zeros(2, 3))
     for method in (hf.MinNorm(steps=30), hf.PGD()):
         assert "gradient is zero" in method(cases, torch.ones(2, 1, 3, dtype=torch.bool)).notes[0]
 
@@ -211,7 +211,7 @@ def test_per_case_features_and_bounds_a_coordinate() -> None:
     ids = torch.stack([torch.arange(12) // 2, torch.arange(12) % 6, torch.full((12,), -1)])
     ids[2, 3] = 5
     x = torch.zeros(3, 12).double()
-    cases = hf.Classifier(small_net(), bounds=(low, high)).ask(x, features=ids)
+    cases = hf.TorchModel(small_net(), bounds=(low, high)).ask(x, features=ids)
     subsets = torch.rand(3, 5, 6, generator=torch.Generator().manual_seed(1)) < 0.7
     radii = hf.MinNorm()(cases, subsets)
     for b in range(3):
@@ -226,7 +226,7 @@ def test_per_case_features_and_bounds_a_coordinate() -> None:
 
 
 def test_two_classes_leave_no_gradient_unused() -> None:
-    cases = hf.Classifier(small_net(classes=2)).ask(
+    cases = hf.TorchModel(small_net(classes=2)).ask(
         torch.randn(8, 12, generator=torch.Generator().manual_seed(3)).double()
     )
     radii = hf.MinNorm(steps=100)(cases, torch.ones(8, 1, 12, dtype=torch.bool))
@@ -236,13 +236,13 @@ def test_two_classes_leave_no_gradient_unused() -> None:
 
 def test_many_classes_work() -> None:
     net = nn.Linear(12, 1000).double().eval().requires_grad_(False)
-    cases = hf.Classifier(net).ask(torch.randn(4, 12, generator=torch.Generator().manual_seed(0)).double())
+    cases = hf.TorchModel(net).ask(torch.randn(4, 12, generator=torch.Generator().manual_seed(0)).double())
     whole = torch.ones(4, 1, 12, dtype=torch.bool)
-    assert float((hf.Judge()(cases, whole).radius / hf.Linear()(cases, whole).radius).max()) < 1.05
+    assert float((hf.Judge()(cases, whole).radius / hf.ExactLinear()(cases, whole).radius).max()) < 1.05
 
 
 def test_a_finished_search_frees_its_memory_at_once() -> None:
-    cases = hf.Classifier(small_net()).ask(torch.zeros(2, 12).double())
+    cases = hf.TorchModel(small_net()).ask(torch.zeros(2, 12).double())
     rows = Rows.of(cases, torch.ones(2, 1, 12, dtype=torch.bool), slice(0, 2))
     gc.disable()
     try:
@@ -256,7 +256,7 @@ def test_a_finished_search_frees_its_memory_at_once() -> None:
 
 
 def test_the_judge_tells_how_much_its_first_search_missed() -> None:
-    cases = hf.Classifier(small_net()).ask(torch.rand(6, 12, generator=torch.Generator().manual_seed(3)))
+    cases = hf.TorchModel(small_net()).ask(torch.rand(6, 12, generator=torch.Generator().manual_seed(3)))
     subsets = torch.rand(6, 1, 12, generator=torch.Generator().manual_seed(4)) < 0.6
     first, judged = hf.MinNorm(steps=20)(cases, subsets), hf.Judge(steps=10)(cases, subsets)
     assert first.gap is None
@@ -268,7 +268,7 @@ def test_the_judge_tells_how_much_its_first_search_missed() -> None:
 
 
 def test_the_gap_of_a_decision_that_has_changed_already_is_one() -> None:
-    cases = hf.Classifier(small_net()).ask(torch.rand(2, 12))
+    cases = hf.TorchModel(small_net()).ask(torch.rand(2, 12))
     other = cases.model.ask(cases.x, label=(cases.label + 1) % 4)
     judged = hf.Judge(steps=10)(other, torch.ones(2, 1, 12, dtype=torch.bool))
     assert judged.gap is not None

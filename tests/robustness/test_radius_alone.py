@@ -9,12 +9,12 @@ from torch import Tensor, nn
 import holdfast as hf
 from holdfast.robustness.method import Found
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, chase
+from holdfast.robustness.search import Search, successive_projection
 from toys import small_net
 
 
 def _cases(bounds: tuple[float, float] | None = (-4, 4)) -> tuple[hf.Cases, Tensor]:
-    cases = hf.Classifier(small_net(), bounds=bounds).ask(
+    cases = hf.TorchModel(small_net(), bounds=bounds).ask(
         torch.randn(6, 12, generator=torch.Generator().manual_seed(3))
     )
     subsets = torch.rand(6, 5, 12, generator=torch.Generator().manual_seed(4)) < 0.6
@@ -29,7 +29,7 @@ def test_radii_alone_are_the_same_radii(method: hf.Robustness) -> None:
     alone = method.radius(cases, subsets, progress=lambda *seen: done.append(seen))
     assert torch.equal(alone, method(cases, subsets).radius), "witnesses of smaller sets are shared either way"
     assert done[-1] == (30, 30)
-    assert torch.equal(alone, hf.PerturbRelevant(method)(cases, subsets))
+    assert torch.equal(alone, hf.RobustnessRelevant(method)(cases, subsets))
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def test_a_point_just_short_of_the_boundary_goes_a_little_farther() -> None:
     ratio = (short.radius / best.radius)[told]
     assert float(ratio.median()) < 1.002
     assert float(ratio.max()) < 1.1
-    moved = cases.model(short.witness.flatten(0, 1)).argmax(1).view_as(short.turned)
-    assert torch.equal(moved[told], short.turned[told]), "and is measured there"
+    moved = cases.model(short.witness.flatten(0, 1)).argmax(1).view_as(short.new_class)
+    assert torch.equal(moved[told], short.new_class[told]), "and is measured there"
     length = (short.witness - cases.x[:, None]).flatten(2).norm(dim=2)
     torch.testing.assert_close(length[told], short.radius[told])
     assert bool(Short(0.5)(cases, subsets).censored.all()), "what is far from it is no radius"
@@ -69,10 +69,10 @@ class Turning(nn.Module):
 
 
 def test_a_boundary_that_no_linearisation_names_is_reached_by_going_on() -> None:
-    cases = hf.Classifier(Turning().eval()).ask(torch.zeros(1, 20).double())
+    cases = hf.TorchModel(Turning().eval()).ask(torch.zeros(1, 20).double())
     rows = Rows.of(cases, torch.ones(1, 1, 20, dtype=torch.bool), slice(0, 1))
     search = Search(rows, 2.0)
-    chase(search, 12)
+    successive_projection(search, 12)
     assert bool(torch.isfinite(search.best()).all())
     assert float(search.best()) < 1.2 * float(hf.Judge.quick()(cases, torch.ones(1, 1, 20, dtype=torch.bool)).radius)
 
@@ -82,13 +82,13 @@ def test_the_exact_method_is_never_moved_out() -> None:
     for seed in range(30):
         torch.manual_seed(seed)
         net = nn.Linear(6, 4).double().eval()
-        model = hf.Classifier(net)
+        model = hf.TorchModel(net)
         x = torch.randn(1, 6).double()
         target = int(model(x)[0].argsort()[1])
         cases = model.ask(x, target=target)
         every = torch.ones(1, 1, 6, dtype=torch.bool)
         try:
-            exact = hf.Linear()(cases, every).radius
+            exact = hf.ExactLinear()(cases, every).radius
         except hf.HoldfastError:
             refused += 1  # several boundaries meet
             continue

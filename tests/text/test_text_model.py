@@ -93,7 +93,7 @@ def test_a_ragged_batch_is_its_texts_one_at_a_time() -> None:
         hf.Grad(),
         hf.IntegratedGradients(),
         hf.ExpectedGradients(words, samples=20),
-        hf.Shap(samples=20),
+        hf.KernelShap(samples=20),
         hf.LeaveOneOut(words),
         hf.Counterfactual(),
         hf.Anchor(reference=words),
@@ -112,7 +112,7 @@ def test_a_ragged_batch_is_its_texts_one_at_a_time() -> None:
         beside = neighbours(model.ask(text), 0.1, 3)
         assert torch.allclose(near.x[3 * number : 3 * number + 3, : beside.x.shape[1]], beside.x, atol=1e-6), text
     judge = hf.Judge(steps=10, classes=1, starts=2)
-    for criterion in (hf.PerturbRest(judge), hf.PerturbRelevant(judge), hf.Insertion(words), hf.Deletion(0.0)):
+    for criterion in (hf.RobustnessRest(judge), hf.RobustnessRelevant(judge), hf.Insertion(words), hf.Deletion(0.0)):
         values = criterion(together, hf.Random()(together).top([1, 2]))
         for number, text in enumerate(TEXTS):
             alone = model.ask(text)
@@ -123,7 +123,7 @@ def test_a_ragged_batch_is_its_texts_one_at_a_time() -> None:
 def test_a_regression_leaves_out_subsets_that_leave_no_word_to_move() -> None:
     model = linear()
     cases = model.ask(TEXTS)
-    objective = hf.PerturbRest(hf.MinNorm(steps=20))
+    objective = hf.RobustnessRest(hf.MinNorm(steps=20))
     present = hf.ranking.features_of(cases)
     draw = Draw(objective, cases, torch.zeros_like(present), present, 60, 0.5, seed=3)
     found, subsets = hf.Regression(paired=False)(draw).values, draw.subsets()
@@ -148,7 +148,7 @@ def test_radii_of_unbounded_words_are_never_capped() -> None:
     cases = model.ask(TEXTS[:1])
     none = torch.zeros(1, 1, cases.features.count, dtype=torch.bool)
     assert math.isinf(float(hf.MinNorm()(cases, none).radius))
-    curve = hf.trace(cases, hf.Grad()(cases), hf.PerturbRelevant(hf.MinNorm()), (1, 2))
+    curve = hf.trace(cases, hf.Grad()(cases), hf.RobustnessRelevant(hf.MinNorm()), (1, 2))
     assert bool(torch.isinf(curve.ceiling).all())
 
 

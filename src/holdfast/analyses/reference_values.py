@@ -12,7 +12,7 @@ from torch import Tensor
 from holdfast.analyses.result import Result, Row, plain
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.criteria import Deletion, Insertion
+from holdfast.criteria.removal import Deletion, Insertion
 from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking

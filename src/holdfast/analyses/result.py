@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from holdfast.draws import generator as generator_of
+
 Row = dict[str, Any]
 _BLOCK = 1000  # bootstrap samples drawn at once
 _KEPT = 2**24  # numbers of a draw (128 MB) that are kept for the next interval over as many values
@@ -64,7 +66,7 @@ def _kept(count: int, resamples: int, seed: int) -> tuple[Tensor, ...]:
 
 
 def _drawn(count: int, resamples: int, seed: int) -> Iterator[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+    generator = generator_of(seed)
     for start in range(0, resamples, _BLOCK):
         drawn = torch.randint(count, (min(_BLOCK, resamples - start), count), generator=generator)
         times = torch.zeros(drawn.shape, dtype=torch.double)

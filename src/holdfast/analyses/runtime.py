@@ -15,8 +15,8 @@ from holdfast.analyses.result import Result, Row, bars
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
-from holdfast.explainers import Explainer
-from holdfast.model import Queries
+from holdfast.explainers.explainer import Explainer
+from holdfast.models.model import Queries
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from holdfast.analyses.result import Result, Row, plain
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
-from holdfast.explainers import Explainer
+from holdfast.explainers.explainer import Explainer
+from holdfast.models.torch import layers_of
 from holdfast.ranking import Ranking
 
 
@@ -75,6 +76,7 @@ def sanity(
     """
     if not explainers:
         raise HoldfastError("name at least one explainer.")
+    trained = layers_of(cases.model)
     layers = trainable_layers(cases)
     before = {name: explainer(cases) for name, explainer in explainers.items()}
     stages = layers if cascade else layers[:1]
@@ -82,8 +84,8 @@ def sanity(
     notes: list[str] = []
     total = len(stages) * len(explainers)
     for number in range(1, len(stages) + 1):
-        model = cases.model.through(reinitialised(cases.model.module, layers[:number], seed))
-        label = model(cases.x, as_it_is=True).argmax(1)
+        model = trained.with_module(reinitialised(trained.module, layers[:number], seed))
+        label = model(cases.x, exact=True).argmax(1)
         aimed = cases.target != ANY
         keeps = bool((aimed & (cases.target != label)).all())
         if bool(aimed.any()) and not keeps:
@@ -98,7 +100,7 @@ def sanity(
             if progress is not None:
                 progress(len(found), total)
     shape = (len(stages), len(explainers), len(cases))
-    kept = untouched(cases.model.module, stages)
+    kept = untouched(trained.module, stages)
     if cascade and kept:
         notes.append(f"{', '.join(kept[:5])}{' …' if len(kept) > 5 else ''} stayed as trained: no layer resets them.")
     correlation = torch.stack(found).reshape(shape).transpose(0, 1)
@@ -111,8 +113,9 @@ def trainable_layers(cases: Cases) -> list[str]:
     What a layer is called, and where the network lists it, says nothing: one input is followed. A layer whose weights
     are used without calling it goes with the one listed before it; one that is not used is left out.
     """
-    module = cases.model.module
-    used = _used(module, cases.x[:1].to(cases.model.module_dtype))
+    model = layers_of(cases.model)
+    module = model.module
+    used = _used(module, cases.x[:1].to(model.module_dtype))
     names = {
         layer: name
         for name, layer in module.named_modules()
@@ -128,7 +131,7 @@ def trainable_layers(cases: Cases) -> list[str]:
     numbers = itertools.count(1)
     hooks = [layer.register_forward_hook(note) for layer in names]
     try:
-        cases.model(cases.x[:1], as_it_is=True)
+        cases.model(cases.x[:1], exact=True)
     finally:
         for hook in hooks:
             hook.remove()

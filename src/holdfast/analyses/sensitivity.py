@@ -13,10 +13,10 @@ from torch import Tensor
 from holdfast.analyses.result import Result, Row, bars, known, means
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
+from holdfast.draws import normal
 from holdfast.errors import HoldfastError
-from holdfast.explainers import Explainer
+from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import check_size
-from holdfast.robustness.search import noise_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,9 @@ def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Case
     """``B * samples`` cases: each input moved within its features by noise, uniform in the ball of ``radius``."""
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
     width = cases.x[0].numel()
-    noise = torch.stack([noise_of(width, seed, draw) for draw in range(samples)]).to(cases.x)
+    noise = torch.stack([normal(width, seed, draw) for draw in range(samples)]).to(cases.x)
     noise = noise.view(1, samples, *cases.x.shape[1:])
-    share = torch.special.ndtr(noise_of(samples, seed, samples)).to(cases.x)[None]
+    share = torch.special.ndtr(normal(samples, seed, samples)).to(cases.x)[None]
     length = radius * share ** (1 / free.flatten(1).sum(1, keepdim=True))
     noise = torch.where(free[:, None], noise, 0)
     size = noise.flatten(2).norm(dim=2).clamp_min(torch.finfo(noise.dtype).tiny)

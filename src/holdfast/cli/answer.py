@@ -10,8 +10,8 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.cli.show import progress_bar, shown_radius
-from holdfast.explainers import Explainer
-from holdfast.model import Queries
+from holdfast.explainers.explainer import Explainer
+from holdfast.models.model import Queries
 from holdfast.ranking import Ranking
 from holdfast.robustness import Judge, Radii
 
@@ -65,12 +65,12 @@ class Answer:
         """What the smallest change of the ``k``-th of ``SUBSETS`` turns the prediction into."""
         if bool(self.radii.censored[0, k]):
             return "no change found"
-        number = int(self.radii.turned[0, k])
+        number = int(self.radii.new_class[0, k])
         return f"turns into {self.called(number)} ({self._share(self.radii.witness[:, k], number):.0%})"
 
     def _share(self, x: Tensor, number: int) -> float:
         model = self.cases.model
-        return float(model.probabilities(model(x, as_it_is=True))[0, number])
+        return float(model.probabilities(model(x, exact=True))[0, number])
 
 
 def answered(

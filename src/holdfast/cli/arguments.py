@@ -17,9 +17,11 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
 from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
-from holdfast.explainers import ExpectedGradients, Explainer, Grad, Random
+from holdfast.explainers.explainer import Explainer
+from holdfast.explainers.gradients import ExpectedGradients, Grad
+from holdfast.explainers.random import Random
 from holdfast.ranking import check_size
-from holdfast.reference import Words
+from holdfast.reference import RandomWords
 from holdfast.robustness import Judge, Robustness
 
 
@@ -111,7 +113,7 @@ class Wanted:
     reference: str | None
     seed: int
 
-    def explainers(self, names: Sequence[str], words: Words | None = None) -> dict[str, Explainer]:
+    def explainers(self, names: Sequence[str], words: RandomWords | None = None) -> dict[str, Explainer]:
         """Explainers by name, ranking as many features as will be shown; random ``words`` stand in those of a text.
 
         What is wanted of some must mean something to one of them at least.
@@ -129,7 +131,7 @@ class Wanted:
             raise HoldfastError(f"there is no reference to choose for {', '.join(names)}: leave --reference out.")
         return {name: self._set(one, words) for name, one in made.items()}
 
-    def _set(self, made: Any, words: Words | None) -> Explainer:
+    def _set(self, made: Any, words: RandomWords | None) -> Explainer:
         """The explainer with all that is wanted and that it has a setting for."""
         known = {field.name for field in fields(made)}
         given: dict[str, Any] = {"budget": self.size, "seed": self.seed}
@@ -150,7 +152,7 @@ class Wanted:
         return replace(judge, seed=self.seed)
 
 
-def _reference(text: str, words: Words | None) -> float | str | Words:
+def _reference(text: str, words: RandomWords | None) -> float | str | Words:
     if text == "words" and words is not None:
         return words
     try:

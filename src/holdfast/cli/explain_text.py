@@ -151,7 +151,7 @@ def _print_json(asked: TextModel, read: Sentences, found: list[_Reworded], out: 
             },
             "turned": {
                 name: None if number < 0 else asked.called(number)
-                for name, number in zip(SUBSETS, answer.radii.turned[0].tolist(), strict=True)
+                for name, number in zip(SUBSETS, answer.radii.new_class[0].tolist(), strict=True)
             },
             "bound": answer.radii.bound,
             "real words change it too": bool(new.changed[0, 0]),

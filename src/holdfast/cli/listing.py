@@ -16,7 +16,7 @@ from holdfast.cli.app import Json, app
 from holdfast.cli.app import out as console
 from holdfast.errors import HoldfastError
 from holdfast.experiment.names import CRITERIA, EXPLAINERS, METHODS
-from holdfast.explainers import Explainer
+from holdfast.explainers.explainer import Explainer
 from holdfast.robustness import Robustness
 
 _FEATURES = {

@@ -59,7 +59,7 @@ def robustness(
         print_json(cases, radii, [asked.name], [moving], {"picture": str(out)} if out else {})
         return
     table = Table(show_header=False)
-    label, turned = asked.called(int(cases.label[0])), int(radii.turned[0, 0])
+    label, turned = asked.called(int(cases.label[0])), int(radii.new_class[0, 0])
     table.add_row("input", escape(asked.title))
     table.add_row("prediction", label)
     aim = int(cases.target[0])

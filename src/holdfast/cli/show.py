@@ -49,7 +49,7 @@ def print_json(cases: Cases, radii: Radii, names: list[Any], subsets: list[str],
             "subset": subsets[k],
             "radius": None if bool(radii.censored[b, k]) else float(radii.radius[b, k]),
             "censored": bool(radii.censored[b, k]),
-            "turned": None if bool(radii.censored[b, k]) else int(radii.turned[b, k]),
+            "turned": None if bool(radii.censored[b, k]) else int(radii.new_class[b, k]),
         }
         for b in range(len(cases))
         for k in range(len(subsets))

@@ -9,20 +9,21 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from holdfast.cases import Cases, class_number
+from holdfast.cases import Cases
 from holdfast.cli.arguments import class_name, usable_device
 from holdfast.data import imagenet_classifier, imagenet_names, mnist, mnist_cnn, photos, read_photo, zoo_classifier
 from holdfast.data.zoo import LIBRARIES, cut_for
 from holdfast.errors import HoldfastError
 from holdfast.features import Features
-from holdfast.model import Classifier
+from holdfast.models.model import class_number
+from holdfast.models.torch import TorchModel
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
     """One input ``x [1, C, H, W]``, its model, its ``name`` for programs and its ``title`` for people."""
 
-    model: Classifier
+    model: TorchModel
     x: Tensor
     name: str | int
     title: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, final, get_args
+from typing import ClassVar, final, get_args
 
 import torch
 from torch import Tensor
@@ -13,7 +13,9 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion
+from holdfast.draws import mixed
 from holdfast.errors import HoldfastError
+from holdfast.models.model import Access
 from holdfast.reference import (
     Reference,
     Score,
@@ -24,6 +26,8 @@ from holdfast.reference import (
     reference_points,
 )
 
+_APART = 500_009  # explainers draw from 0 on and must not share the noise that they are judged by
+
 
 @dataclass(frozen=True)
 class _Removal(Criterion):
@@ -33,6 +37,8 @@ class _Removal(Criterion):
     score: Score = "logit"
     draws: int = 10
     seed: int = 0
+    family: ClassVar[str] = "Insertion and Deletion"
+    requires: ClassVar[Access] = Access.DECISIONS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
@@ -51,13 +57,12 @@ class _Removal(Criterion):
         return self.draws if is_random(self.reference) else 1
 
     @final
-    def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
-        cases.model.require_eval()
-        kept = self.kept(cases.subsets(relevant))
+    def measure(self, cases: Cases, relevant: Tensor, progress: Progress | None) -> Tensor:
+        kept = self.kept(relevant)
         b, k = kept.shape[:2]
         values = torch.zeros(b, k, dtype=cases.x.dtype, device=kept.device)
         for draw in range(self.rows):
-            points = reference_points(cases, self.reference, _seed_of(self.seed, draw))
+            points = reference_points(cases, self.reference, mixed(self.seed, draw + _APART))
             new = _differ(kept, live_features(cases, points))
             case, subset = new.nonzero(as_tuple=True)
             done = None if progress is None else _later(progress, draw, self.rows)
@@ -74,6 +79,7 @@ class Insertion(_Removal):
     ``draws`` counts for references that are random.
     """
 
+    name: ClassVar[str] = "insertion"
     higher_is_better: ClassVar[bool] = True
 
     def kept(self, relevant: Tensor) -> Tensor:
@@ -88,6 +94,7 @@ class Deletion(_Removal):
     ``draws`` counts for references that are random.
     """
 
+    name: ClassVar[str] = "deletion"
     higher_is_better: ClassVar[bool] = False
 
     def kept(self, relevant: Tensor) -> Tensor:
@@ -103,11 +110,6 @@ def _differ(kept: Tensor, live: Tensor) -> Tensor:
 
 def _rows_of(kept: Tensor, case: Tensor, subset: Tensor) -> Callable[[slice], Tensor]:
     return lambda piece: kept[case[piece], subset[piece]]
-
-
-def _seed_of(seed: int, draw: int) -> int:
-    """Far from other seeds' draws, and from those of explainers, which must not share the noise they are judged by."""
-    return (seed * 1_000_003 + draw + 500_009) % 2**63
 
 
 def _later(progress: Progress, before: int, times: int) -> Progress:

@@ -8,8 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.errors import HoldfastError
-from holdfast.scores import first_line
+from holdfast.errors import HoldfastError, first_line
 
 
 def files_of(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:

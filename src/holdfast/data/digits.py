@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from holdfast.data.idx import parse_idx, read_bytes
 from holdfast.data.networks import mnist_cnn as mnist_cnn_network
 from holdfast.errors import HoldfastError, HoldfastWarning
-from holdfast.model import Classifier
+from holdfast.models.torch import TorchModel
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 FASHION_MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
@@ -90,12 +90,12 @@ def fashion_mnist(
     return _split(Path(root), split, download, mirror, _FASHION_CHECKSUM)
 
 
-def mnist_cnn() -> Classifier:
+def mnist_cnn() -> TorchModel:
     """The embedded digit network (see its model card for how it was trained and what it reaches)."""
     network = mnist_cnn_network()
     with as_file(files("holdfast.data") / "files" / "mnist-cnn.safetensors") as path:
         load_weights(network, path)
-    return Classifier(network.eval().requires_grad_(False), bounds=(0.0, 1.0))
+    return TorchModel(network.eval().requires_grad_(False), bounds=(0.0, 1.0))
 
 
 def load_weights(network: nn.Module, path: Path) -> dict[str, str]:

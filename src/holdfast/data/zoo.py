@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 from holdfast.errors import HoldfastError
-from holdfast.model import Classifier
-from holdfast.pace import Pace
+from holdfast.models.execution import Execution
+from holdfast.models.torch import TorchModel
 
 LIBRARIES = ("torchvision", "timm")
 
@@ -58,7 +58,7 @@ def cut_for(network: str) -> tuple[int, float]:
     return seen.size, seen.crop
 
 
-def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.device | str = "cpu") -> Classifier:
+def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.device | str = "cpu") -> TorchModel:
     """The network ``torchvision:NAME`` or ``timm:NAME``, of inputs from 0 to 1.
 
     ``weights`` is a file of its state, .safetensors or .pth (tensors only: nothing in it is executed). Without one the
@@ -77,7 +77,7 @@ def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.d
     if weights is not None:
         _fill(module, Path(weights))
     module = module.eval().requires_grad_(False).to(device)
-    return Classifier(module, bounds=(0, 1), normalize=(seen.mean, seen.std), pace=Pace.of_images(device))
+    return TorchModel(module, bounds=(0, 1), normalize=(seen.mean, seen.std), execution=Execution.for_images(device))
 
 
 def _split(name: str) -> tuple[Any, str]:

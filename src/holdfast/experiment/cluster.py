@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.engine import Batch, Engine, Moving, Outcome, outcome_of
 from holdfast.experiment.store import Unit
 from holdfast.features import Features
-from holdfast.model import Classifier
+from holdfast.models.torch import TorchModel
 
 _RETRIES = 5  # times a task is begun anew when its worker dies
 
@@ -98,7 +98,7 @@ def _perform(
     batch: Batch,
     given: Sequence[Sequence[Unit]],
     device: str,
-    model: Classifier,
+    model: TorchModel,
     tensors: tuple[Tensor, ...],
     count: int,
     kind: str,

@@ -8,15 +8,16 @@ from torch import Tensor, nn
 
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
-from holdfast.model import BlackBox, Classifier
+from holdfast.models.function import FunctionModel
+from holdfast.models.torch import TorchModel
 
 
-def of_model(model: Classifier, name: str | None = None) -> str:
+def of_model(model: TorchModel, name: str | None = None) -> str:
     """A hash of layers, weights and bounds, or of its name and bounds.
 
     What a module's own code does beyond its layers is not seen: name a model whose code has changed anew.
     """
-    if name is None and isinstance(model, BlackBox):
+    if name is None and isinstance(model, FunctionModel):
         raise HoldfastError("a function has no weights to know it by: give the study a name for its model.")
     if name is not None:
         digest = hashlib.sha256(f"{name}\n{model.classes}\n".encode())

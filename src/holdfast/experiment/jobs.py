@@ -26,13 +26,13 @@ from holdfast.analyses.diagnostics import SEARCH
 from holdfast.analyses.sanity import trainable_layers
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.criteria import Criterion
+from holdfast.criteria.criterion import Criterion
 from holdfast.curve import trace
 from holdfast.errors import HoldfastWarning
 from holdfast.experiment.store import Unit, key_of, ranking_of
-from holdfast.explainers import Explainer
+from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking
-from holdfast.reference import Given
+from holdfast.reference import FixedReference
 from holdfast.robustness import Robustness
 from holdfast.text import substitute
 from holdfast.version import RESULTS
@@ -195,9 +195,9 @@ class Change(_Together):
     def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
         relevant = ranking.top([self.top])
         radii = self.judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
-        arrays = {"relevant": relevant[:, 0], "radius": radii.radius, "turned": radii.turned.short()}
-        after = cases.model.probabilities(cases.model(radii.witness.flatten(0, 1), as_it_is=True))
-        arrays["after"] = after.gather(1, radii.turned.flatten().clamp_min(0)[:, None]).view_as(radii.radius).float()
+        arrays = {"relevant": relevant[:, 0], "radius": radii.radius, "turned": radii.new_class.short()}
+        after = cases.model.probabilities(cases.model(radii.witness.flatten(0, 1), exact=True))
+        arrays["after"] = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius).float()
         if self.moves:
             # They are there to be looked at: 16 bits, in shares of the largest one.
             moves = (radii.witness - cases.x[:, None]).flatten(2)
@@ -225,7 +225,7 @@ class Substitute(_Together):
 
     judge: Robustness
     top: int
-    vectors: Given
+    vectors: FixedReference
     kind: ClassVar[str] = "substitution"
 
     def recipe(self) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class Inputs(Job):
     def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
         shown = cases[: self.examples]
         ids = shown.features.ids.expand(len(shown), *shown.features.ids.shape[1:]).int()
-        arrays = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x, as_it_is=True)}
+        arrays = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x, exact=True)}
         arrays |= {"x": shown.x.float(), "ids": ids}
         return {name: _array(value) for name, value in arrays.items()}, ()
 

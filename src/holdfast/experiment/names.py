@@ -4,62 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.criteria import Criterion, Deletion, Insertion, PerturbRelevant, PerturbRest
-from holdfast.explainers import (
-    Anchor,
-    Bbmp,
-    BoundaryNormals,
-    Counterfactual,
-    DeepLift,
-    Estimator,
-    ExpectedGradients,
-    Explainer,
-    Grad,
-    Greedy,
-    GreedyAS,
-    IntegratedGradients,
-    LeaveOneOut,
-    Lrp,
-    OneStepBanzhaf,
-    Random,
-    Regression,
-    Shap,
-)
-from holdfast.robustness import PGD, Judge, Linear, MinNorm, Robustness
+from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
+from holdfast.explainers.estimators import Estimator
+from holdfast.explainers.explainer import Explainer
+from holdfast.robustness import Robustness
 
-METHODS: dict[str, Callable[..., Robustness]] = {
-    "judge": Judge,
-    "judge-quick": Judge.quick,
-    "judge-thorough": Judge.thorough,
-    "minnorm": MinNorm,
-    "pgd": PGD,
-    "pgd-paper": PGD.paper,
-    "linear": Linear,
-}
-
-EXPLAINERS: dict[str, Callable[..., Explainer]] = {
-    "greedy-as": GreedyAS,
-    "greedy-as-quick": GreedyAS.quick,
-    "greedy-as-thorough": GreedyAS.thorough,
-    "greedy-as-words": GreedyAS.words,
-    "greedy": Greedy,
-    "one-step-banzhaf": OneStepBanzhaf,
-    "grad": Grad,
-    "integrated-gradients": IntegratedGradients,
-    "expected-gradients": ExpectedGradients,
-    "shap": Shap,
-    "shap-paper": Shap.paper,
-    "leave-one-out": LeaveOneOut,
-    "deep-lift": DeepLift,
-    "lrp": Lrp,
-    "bbmp": Bbmp,
-    "counterfactual": Counterfactual,
-    "anchor": Anchor,
-    "random": Random,
-}
-
-OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": PerturbRest, "relevant": PerturbRelevant}
-
-CRITERIA: dict[str, Callable[..., Criterion]] = {**OBJECTIVES, "insertion": Insertion, "deletion": Deletion}
-
-ESTIMATORS: dict[str, Callable[..., Estimator]] = {"boundary-normals": BoundaryNormals, "regression": Regression}
+METHODS: dict[str, Callable[..., Robustness]] = Robustness.registry.makers()
+EXPLAINERS: dict[str, Callable[..., Explainer]] = Explainer.registry.makers()
+OBJECTIVES: dict[str, Callable[[Robustness], Criterion]] = {"rest": RobustnessRest, "relevant": RobustnessRelevant}
+CRITERIA: dict[str, Callable[..., Criterion]] = Criterion.registry.makers()
+ESTIMATORS: dict[str, Callable[..., Estimator]] = Estimator.registry.makers()

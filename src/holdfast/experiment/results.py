@@ -29,7 +29,7 @@ from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.experiment.store import Store, Unit, ranking_of
 from holdfast.experiment.study import SIDES
-from holdfast.model import Queries
+from holdfast.models.model import Queries
 from holdfast.ranking import Ranking
 from holdfast.text import by_word
 

@@ -14,7 +14,7 @@ import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from holdfast.chunks import Progress
-from holdfast.criteria import Criterion
+from holdfast.criteria.criterion import Criterion
 from holdfast.errors import HoldfastError
 from holdfast.experiment.names import CRITERIA, ESTIMATORS, EXPLAINERS, METHODS, OBJECTIVES
 from holdfast.experiment.schema import ExplainerTable, Piece, Settings, Span, named, read, with_choices
@@ -31,9 +31,9 @@ from holdfast.experiment.study import (
     Study,
     SubstitutionCheck,
 )
-from holdfast.explainers import Explainer
+from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
-from holdfast.reference import Given, Words
+from holdfast.reference import FixedReference, RandomWords
 from holdfast.robustness import Judge, Robustness
 from holdfast.text import Sentences
 
@@ -167,8 +167,8 @@ class _Maker:
         judge = self.robustness(asked.judge, "analyses.substitution.judge", Judge.quick())
         reader = None if self.examples is None else self.examples.text_model
         if reader is None:
-            return SubstitutionCheck(asked.top, judge, Given(torch.zeros(1, 1)), ())
-        return SubstitutionCheck(asked.top, judge, Given(reader.known_vectors), reader.known_names)
+            return SubstitutionCheck(asked.top, judge, FixedReference(torch.zeros(1, 1)), ())
+        return SubstitutionCheck(asked.top, judge, FixedReference(reader.known_vectors), reader.known_names)
 
     def sanity(self) -> SanityCheck | None:
         asked = self.settings.analyses.sanity
@@ -253,15 +253,15 @@ class _Maker:
             told = dict.fromkeys(one["msg"].removeprefix("Input should be ") for one in error.errors())
             raise HoldfastError(f"{place} should be {' or '.join(told)}, got {value!r}.") from error
 
-    def _words(self, place: str = "analyses.references.values") -> Words:
+    def _words(self, place: str = "analyses.references.values") -> RandomWords:
         """Random words of the model's vocabulary."""
         if not self.settings.data.is_text:
             raise HoldfastError(f'{place} should not be "words" for {self.settings.data.name}: it has none.')
         if self.examples is None or self.examples.text_model is None:
-            return Words(torch.zeros(1, 2))
+            return RandomWords(torch.zeros(1, 2))
         return self.examples.text_model.random_words
 
-    def _others(self, value: Any, place: str) -> Given:
+    def _others(self, value: Any, place: str) -> FixedReference:
         """Inputs to compare with: other examples of the data."""
         try:
             asked = Span.model_validate(value)
@@ -270,11 +270,11 @@ class _Maker:
                 f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}."
             ) from error
         if self.examples is None:
-            return Given(torch.zeros(1, 1))
+            return FixedReference(torch.zeros(1, 1))
         chosen = self.examples.x[asked.first : asked.first + asked.count]
         if len(chosen) < asked.count:
             raise HoldfastError(f"{place} asks for more than the {len(self.examples)} examples there are.")
-        return Given.inputs(chosen)
+        return FixedReference.inputs(chosen)
 
 
 def _words_of(read: Sentences | None) -> Features:

@@ -34,7 +34,7 @@ from holdfast.data.train import train_cnn
 from holdfast.data.zoo import cut_for, zoo_classifier
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.experiment.schema import Data, Settings
-from holdfast.model import Classifier
+from holdfast.models.torch import TorchModel
 from holdfast.text import Sentences, TextModel, transformer
 
 
@@ -82,7 +82,7 @@ def wanted_of(settings: Settings, examples: Examples, limit: int | None) -> rang
     return range(data.first, stop)
 
 
-def classes_of(settings: Settings, examples: Examples, model: Classifier) -> tuple[str, ...]:
+def classes_of(settings: Settings, examples: Examples, model: TorchModel) -> tuple[str, ...]:
     """What the classes are called."""
     if examples.text_model is not None:
         return examples.text_model.classes or tuple(map(str, range(model.classes)))
@@ -196,7 +196,7 @@ def _check_network(settings: Settings) -> None:
 
 def classifier(
     settings: Settings, examples: Examples, folder: Path, device: str, train: bool, progress: Progress | None
-) -> tuple[Classifier, dict[str, str]]:
+) -> tuple[TorchModel, dict[str, str]]:
     """The network, and what is known about it."""
     asked = settings.model
     if examples.text_model is not None:
@@ -214,7 +214,7 @@ def classifier(
     return _of_digits(settings, folder, device, train, progress)
 
 
-def _of_photographs(settings: Settings, device: str) -> Classifier:
+def _of_photographs(settings: Settings, device: str) -> TorchModel:
     asked = settings.model
     if asked.network == "efficientnet-lite0":
         if asked.weights != "embedded":
@@ -227,7 +227,7 @@ def _of_photographs(settings: Settings, device: str) -> Classifier:
 
 def _of_digits(
     settings: Settings, folder: Path, device: str, train: bool, progress: Progress | None
-) -> tuple[Classifier, dict[str, str]]:
+) -> tuple[TorchModel, dict[str, str]]:
     asked = settings.model
     path = Path(asked.weights)
     if asked.weights == "train":
@@ -238,7 +238,7 @@ def _of_digits(
     network, about = mnist_network(), {}
     if path.exists() or asked.weights != "train":
         about = load_weights(network, path)
-    return Classifier(network.eval().requires_grad_(False), bounds=(0, 1)).on(device), about
+    return TorchModel(network.eval().requires_grad_(False), bounds=(0, 1)).on(device), about
 
 
 def _train(settings: Settings, path: Path, device: str, progress: Progress | None) -> None:

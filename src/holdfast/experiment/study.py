@@ -10,14 +10,15 @@ from typing import Any, Literal
 
 from holdfast.analyses import Marks
 from holdfast.cases import Cases
-from holdfast.criteria import Criterion, Deletion, Insertion
+from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.removal import Deletion, Insertion
 from holdfast.curve import SIZES
 from holdfast.data.photographs import is_photograph
 from holdfast.errors import HoldfastError
 from holdfast.experiment import fingerprint
 from holdfast.experiment.jobs import Change, Diagnose, Forget, Inputs, Job, Nudge, Rank, Substitute, Trace
-from holdfast.explainers import Explainer
-from holdfast.reference import Given, Reference, Score, Words, read_reference
+from holdfast.explainers.explainer import Explainer
+from holdfast.reference import FixedReference, RandomWords, Reference, Score, read_reference
 from holdfast.robustness import Judge, Robustness
 from holdfast.text import Sentences
 from holdfast.version import RESULTS, __version__
@@ -83,7 +84,7 @@ class References:
         for value in self.values:
             read = read_reference(value)
             name = read if isinstance(read, str) else f"{read!r}".removesuffix(".0")
-            name = "words" if isinstance(read, Words) else name
+            name = "words" if isinstance(read, RandomWords) else name
             given = (value, self.score, self.draws, self.seed)
             found += [
                 (name, Measure(f"Insertion, reference {name}", Insertion(*given), "rest")),
@@ -129,7 +130,7 @@ class SubstitutionCheck:
 
     top: int
     judge: Robustness
-    vectors: Given
+    vectors: FixedReference
     names: tuple[str, ...] = field(repr=False)
 
 
@@ -278,7 +279,7 @@ class Study:
         if self.gallery is None or not self.gallery.targets:
             return
         shown = self.cases[: self.gallery.examples]
-        ranked = shown.model(shown.x, as_it_is=True).argsort(1, descending=True)
+        ranked = shown.model(shown.x, exact=True).argsort(1, descending=True)
         ranked = ranked[ranked != shown.label[:, None]].view(len(shown), -1)
         for number in range(min(self.gallery.targets, ranked.shape[1])):
             yield shown.model.ask(shown.x, shown.label, ranked[:, number], shown.features)

@@ -13,10 +13,12 @@ from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress, chunked
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
+from holdfast.models.model import Access
 from holdfast.ranking import Ranking, features_of
-from holdfast.reference import Given, Reference, live_features, read_reference, reference_points
+from holdfast.reference import FixedReference, Reference, live_features, read_reference, reference_points
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Anchor(Explainer):
     that is not settled by then is not called an anchor.
     """
 
-    references: Tensor | Given | None = None
+    references: Tensor | FixedReference | None = None
     reference: Reference = 0.0
     precision: float = 0.95
     delta: float = 0.1
@@ -65,13 +67,15 @@ class Anchor(Explainer):
     most_rows: int = 20_000
     swap: float = 0.5
     seed: int = 0
+    name: ClassVar[str] = "anchor"
     source: ClassVar[str] = "Ribeiro et al. 2018"
-    needs: ClassVar[tuple[str, ...]] = ("reference",)
+    requires: ClassVar[Access] = Access.DECISIONS
+    uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
         if self.references is not None:
-            object.__setattr__(self, "references", Given.inputs(self.references))
+            object.__setattr__(self, "references", FixedReference.inputs(self.references))
         shares = (self.precision, self.delta, self.tolerance, self.swap)
         counts = (self.beam, self.batch, self.most_features, self.most_rows)
         if not all(0 < share < 1 for share in shares) or not all(isinstance(n, int) and n >= 1 for n in counts):
@@ -80,7 +84,7 @@ class Anchor(Explainer):
                 f"most_features and most_rows >= 1, got {self}."
             )
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         found = self._find(cases, progress)
         scores = torch.stack([scores for _, scores in found]).to(cases.x)
         notes = tuple(f"case {case}: {rule}." for case, (rule, _) in enumerate(found))
@@ -92,7 +96,6 @@ class Anchor(Explainer):
 
     def _find(self, cases: Cases, progress: Progress | None) -> list[tuple[Rule, Tensor]]:
         """The rule of every case, and scores ``[d]`` by which it comes first."""
-        cases.model.require_eval()
         most = int(features_of(cases).sum(1).max())
         if most * self.batch > self.most_rows:
             raise HoldfastError(
@@ -137,7 +140,7 @@ class _Neighbours(ABC):
 
     def __init__(self, settings: Anchor, case: Cases, players: Tensor):
         self._settings, self._case = settings, case
-        self._generator = torch.Generator().manual_seed(settings.seed % 2**63)
+        self._generator = generator(settings.seed)
         self.features = case.features.count
         self.players: list[int] = players[0].nonzero()[:, 0].tolist()
 
@@ -161,7 +164,7 @@ class _Neighbours(ABC):
         def work(piece: slice) -> Tensor:
             rows = keep[piece].to(case.x.device)
             kept = case.features.expand(rows, torch.zeros(len(rows), dtype=torch.long, device=case.x.device))
-            decided = case.model(torch.where(kept | ~free, case.x, other(piece)), as_it_is=True).argmax(1)
+            decided = case.model(torch.where(kept | ~free, case.x, other(piece)), exact=True).argmax(1)
             return decided == case.label[0] if target == ANY else decided != target
 
         same = torch.cat([part for _, part in chunked(work, len(keep), case.model.chunk(case.x, gradient=False))])
@@ -191,7 +194,7 @@ class _FromRows(_Neighbours):
     def __init__(self, settings: Anchor, case: Cases):
         super().__init__(settings, case, features_of(case))
         x = case.x
-        self._rows = Given.inputs(settings.references).fitting(x)
+        self._rows = FixedReference.inputs(settings.references).fitting(x)
         edges = torch.quantile(self._rows.flatten(1), torch.tensor([0.25, 0.5, 0.75]).to(x), dim=0)
         quarters = [(rows.flatten(1)[:, None] > edges).sum(1) for rows in (self._rows, x)]
         differs = (quarters[0] != quarters[1]).reshape(self._rows.shape).to(x)

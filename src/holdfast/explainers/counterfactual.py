@@ -11,7 +11,8 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
-from holdfast.explainers.explainer import Explainer, empty_orders, never_turned
+from holdfast.explainers.explainer import Explainer, never_changed, uninformative_orders
+from holdfast.models.model import Access
 from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import MinNorm, Robustness
 
@@ -33,16 +34,16 @@ class Counterfactual(Explainer):
     robustness: Robustness = field(default_factory=_searched)
     step: float | int = 0.05
     seed: int = 0
+    name: ClassVar[str] = "counterfactual"
     source: ClassVar[str] = "Wachter et al. 2017"
-    needs: ClassVar[tuple[str, ...]] = ("gradients",)
+    requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
         if not isinstance(self.robustness, Robustness):
             raise HoldfastError(f"robustness must be a method such as MinNorm(), got {self.robustness!r}.")
         check_size(self.step, "step")
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        cases.model.require_eval()
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         present = features_of(cases)
         count = present.sum(1)
         leave = size_of(self.step, count, "step")
@@ -62,14 +63,18 @@ class Counterfactual(Explainer):
             if turn == 0:
                 dead, alike = ~open_, (moved == 0).all(1)
                 if bool(dead.all()):
-                    raise never_turned(len(cases))
+                    raise never_changed(len(cases))
             scores = torch.where(allowed, turn + moved, scores)
             place = Ranking.by_score(cases, scores.masked_fill(~allowed, -1), ties=self.seed).order.argsort(1)
             allowed = allowed & (place < (count - (turn + 1) * leave)[:, None])
             if progress is not None:
                 progress(turn + 1, turns)
         ranking = Ranking.by_score(cases, scores, repr(self), self.seed)
-        return replace(ranking, notes=empty_orders(dead, alike), empty=dead | alike)
+        return replace(ranking, notes=uninformative_orders(dead, alike), empty=dead | alike)
+
+    @property
+    def needs(self) -> Access:
+        return self.robustness.needs
 
     def rows(self, features: int) -> int | None:
         cost = self.robustness.rows

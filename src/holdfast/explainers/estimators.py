@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.criteria import Criterion, Marginals
+from holdfast.criteria.criterion import Criterion, Marginals
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError
 from holdfast.explainers.leastsquares import least_squares
+from holdfast.models.model import Access
+from holdfast.registry import Registry
 from holdfast.robustness.boundary import bytes_held
 
 
@@ -42,9 +45,9 @@ class Draw:
 
         ``paired`` draws each with its complement among the open features (antithetic when inclusion is one half).
         """
-        generator = torch.Generator().manual_seed(self.seed)
+        drawn = generator(self.seed)
         half = -(-self.samples // 2) if paired else self.samples
-        joins = self.inclusion > torch.rand(self.open.shape[1], half, generator=generator).T  # padding comes last
+        joins = self.inclusion > torch.rand(self.open.shape[1], half, generator=drawn).T  # padding comes last
         joins = torch.cat([joins, ~joins])[: self.samples] if paired else joins
         return self.chosen[:, None] | (joins.to(self.open.device) & self.open[:, None])
 
@@ -55,12 +58,27 @@ class Estimate:
 
     values: Tensor
     error: Tensor | None
-    turned: Tensor
+    changed: Tensor
     state: Any = None
 
 
 class Estimator(ABC):
-    """``estimator(draw) -> Estimate``. Subclass as a frozen dataclass."""
+    """``estimator(draw) -> Estimate``. Subclass as a frozen dataclass whose fields are the settings.
+
+    Attributes:
+        name: What it is called in experiment files.
+        presets: Names of class methods that return instances with other settings.
+        requires: What it requires of a model, beyond what the objective requires.
+    """
+
+    registry: ClassVar[Registry[Estimator]] = Registry("estimator", "holdfast.explainers", ("requires",))
+    name: ClassVar[str]
+    presets: ClassVar[tuple[str, ...]] = ()
+    requires: ClassVar[Access]
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        Estimator.registry.add(cls)
 
     @abstractmethod
     def __call__(self, draw: Draw) -> Estimate:
@@ -91,6 +109,8 @@ class BoundaryNormals(Estimator):
     classes: int = 6
     soft: float = 0.05
     relative: bool = True
+    name: ClassVar[str] = "boundary-normals"
+    requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
         whole = isinstance(self.steps, int) and isinstance(self.classes, int)
@@ -104,7 +124,7 @@ class BoundaryNormals(Estimator):
         )
         effects = _in_logs(found, subsets) if self.relative else found.effects
         error = effects.std(1) / draw.samples**0.5 if draw.samples > 1 else None
-        return Estimate(effects.mean(1), error, found.turned, found.state)
+        return Estimate(effects.mean(1), error, found.changed, found.state)
 
     def rows(self, objective: Criterion, samples: int) -> int:
         return samples * self.steps * self.classes
@@ -133,6 +153,8 @@ class Regression(Estimator):
     intercept: bool = True
     paired: bool = True
     censored: Literal["ceiling", "norm of x"] = "ceiling"
+    name: ClassVar[str] = "regression"
+    requires: ClassVar[Access] = Access.DECISIONS
 
     def __post_init__(self) -> None:
         if self.censored not in ("ceiling", "norm of x"):

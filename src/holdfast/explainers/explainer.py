@@ -1,44 +1,90 @@
-"""What every explainer is: a way to find an order of the features."""
+"""The interface of explainers: from cases to an order of their features."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
+from holdfast.models.model import Access, check_access
 from holdfast.ranking import Ranking
+from holdfast.registry import Registry
 
 
 class Explainer(ABC):
-    """``explainer(cases) -> Ranking``. Subclass as a frozen dataclass with its settings; ``repr`` is its provenance."""
+    """``explainer(cases) -> Ranking``.
 
-    source: ClassVar[str] = ""
-    """Where it was first described."""
-    needs: ClassVar[tuple[str, ...]] = ()
-    """What it asks for beyond the model's scores: gradients, modules (it hooks into layers), a reference value."""
+    Subclass as a frozen dataclass whose fields are the settings; ``repr`` is the key under which results are stored.
+    A subclass that sets ``name`` appears in ``holdfast list``, on the command line and in experiment files.
+
+    Attributes:
+        name: What it is called on the command line and in files.
+        presets: Names of class methods that return instances with other settings.
+        source: Where it was first described.
+        requires: What it requires of a model with its default settings; ``needs`` is what an instance requires.
+        uses: What it uses beyond the model, such as ``"a reference value"``.
+    """
+
+    registry: ClassVar[Registry[Explainer]] = Registry("explainer", "holdfast.explainers", ("source",))
+    name: ClassVar[str]
+    presets: ClassVar[tuple[str, ...]] = ()
+    source: ClassVar[str]
+    requires: ClassVar[Access] = Access.GRADIENTS
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        Explainer.registry.add(cls)
+
+    @final
+    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        """Order the features of every case, most relevant first.
+
+        Args:
+            cases: What to explain, made by ``model.ask(x)``.
+            progress: Called with (done, total) while it runs.
+
+        Returns:
+            The order of the features of each case.
+
+        Raises:
+            HoldfastError: The cases or the model do not fit this explainer.
+        """
+        check_cases(cases)
+        check_access(self, cases.model, lambda: _fitting(cases.model.access))
+        return self.rank(cases, progress)
 
     @abstractmethod
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        """Order the features of every case, most relevant first."""
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        """Order the features; called with cases that were checked."""
+
+    @property
+    def needs(self) -> Access:
+        """What this instance requires of a model, given its settings."""
+        return self.requires
 
     def rows(self, features: int) -> int | None:
-        """About how many rows a case of so many features puts through the model; None if not known."""
+        """Return about how many rows go through the model for one case with this many features; None: unknown."""
         return None
 
 
 class Attribution(Explainer):
-    """An explainer whose order is that of one number a feature, the share of the explained score it is given.
+    """An explainer that gives every feature a number: its share of the explained score.
 
-    The explained score is the logit of the label, less that of the target where one is asked about. Coordinates of a
-    feature (colour channels, say) add up, signs included. With ``absolute`` the size of that sum counts, otherwise
-    features that speak for the label come first and those that speak against it last. Equal features are put in an
-    order drawn from ``seed``.
+    The explained score is the logit of the label, minus the logit of the target if there is one. Attributions of the
+    coordinates of a feature, such as colour channels, are added with their signs. Features with equal values are put
+    in an order drawn from ``seed``.
+
+    Attributes:
+        absolute: Order by the size of the attribution. Otherwise features that speak for the label come first and
+            those that speak against it come last.
+        seed: Seed of everything random.
     """
 
     absolute: bool
@@ -46,17 +92,31 @@ class Attribution(Explainer):
 
     @abstractmethod
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
-        """The attribution of every feature, ``[B, d]``, sign included."""
+        """Return the attribution of every feature, ``[B, d]``, with its sign."""
 
     @final
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        cases.model.require_eval()
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         scores = self.attribute(cases, progress)
         return Ranking.by_score(cases, scores.abs() if self.absolute else scores, repr(self), self.seed)
 
 
+def _fitting(access: Access) -> list[str]:
+    """Return the names of the explainers that a model with this access is enough for."""
+    return [name for name, cls in Explainer.registry.classes().items() if cls.requires <= access]
+
+
 def case_by_case(cases: Cases, work: Callable[[slice], Tensor], rows: int, progress: Progress | None) -> Tensor:
-    """``work`` on a few cases at a time, as many as fit when each puts ``rows`` rows through the model at once."""
+    """Run ``work`` on a few cases at a time and concatenate the results.
+
+    Args:
+        cases: All cases.
+        work: From a slice of the cases to a tensor with one row for each.
+        rows: How many rows each case puts through the model at once.
+        progress: Called with (done, total) cases.
+
+    Returns:
+        One row for each case.
+    """
     parts = []
     for piece, part in chunked(work, len(cases), max(1, cases.model.chunk(cases.x) // rows)):
         parts.append(part)
@@ -65,19 +125,24 @@ def case_by_case(cases: Cases, work: Callable[[slice], Tensor], rows: int, progr
     return torch.cat(parts)
 
 
-def never_turned(cases: int) -> HoldfastError:
-    """What to say when no search ever changed the decision."""
+def never_changed(cases: int) -> HoldfastError:
+    """Return the error for cases whose decision no search could change."""
     return HoldfastError(
-        f"no change of the decision was found for any of the {cases} cases, whatever may move: the model never changes "
-        "its mind inside the box, or its gradients vanish. There is nothing to explain."
+        f"no change of the decision was found for any of the {cases} cases, whichever features may move: the model "
+        "decides the same everywhere inside the bounds, or its gradients vanish. There is nothing to explain."
     )
 
 
-def empty_orders(dead: Tensor, alike: Tensor) -> tuple[str, ...]:
-    """Notes on cases ``[B]`` whose order says nothing: the decision never changed, or all features counted the same."""
-    told = {
-        "no change of the decision was ever found": dead,
-        "no feature was worth more than another (is the decision another one already?)": alike & ~dead,
+def uninformative_orders(never: Tensor, equal: Tensor) -> tuple[str, ...]:
+    """Return notes on cases whose order says nothing.
+
+    Args:
+        never: Bool ``[B]``: the decision never changed.
+        equal: Bool ``[B]``: all features had the same value.
+    """
+    reasons = {
+        "no change of the decision was ever found": never,
+        "all features have the same value (is the decision another one already?)": equal & ~never,
     }
-    cases = {what: ", ".join(map(str, which.nonzero()[:, 0].tolist())) for what, which in told.items()}
-    return tuple(f"{what} for case {which}: the order there means nothing." for what, which in cases.items() if which)
+    cases = {reason: ", ".join(map(str, which.nonzero()[:, 0].tolist())) for reason, which in reasons.items()}
+    return tuple(f"{reason} for case {which}: its order means nothing." for reason, which in cases.items() if which)

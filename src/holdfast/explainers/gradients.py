@@ -11,9 +11,19 @@ from torch import Tensor
 
 from holdfast.cases import Cases, explained
 from holdfast.chunks import Progress, chunked
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution, case_by_case
-from holdfast.reference import Given, Reference, Words, noise, random_words, read_reference, reference_points
+from holdfast.models.model import Access, differentiable
+from holdfast.reference import (
+    FixedReference,
+    RandomWords,
+    Reference,
+    noise,
+    random_words,
+    read_reference,
+    reference_points,
+)
 
 
 @dataclass(frozen=True)
@@ -22,8 +32,9 @@ class Grad(Attribution):
 
     seed: int = 0
     absolute: bool = field(default=True, init=False, repr=False)
+    name: ClassVar[str] = "grad"
     source: ClassVar[str] = "Simonyan et al. 2013"
-    needs: ClassVar[tuple[str, ...]] = ("gradients",)
+    requires: ClassVar[Access] = Access.GRADIENTS
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         def work(piece: slice) -> Tensor:
@@ -44,8 +55,10 @@ class IntegratedGradients(Attribution):
     steps: int = 10
     absolute: bool = False
     seed: int = 0
+    name: ClassVar[str] = "integrated-gradients"
     source: ClassVar[str] = "Sundararajan et al. 2017"
-    needs: ClassVar[tuple[str, ...]] = ("gradients", "reference")
+    requires: ClassVar[Access] = Access.GRADIENTS
+    uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
@@ -54,8 +67,9 @@ class IntegratedGradients(Attribution):
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         points = reference_points(cases, self.reference, self.seed)
+        model = differentiable(cases.model)
         # Captum repeats these arguments for every step, so that labels stay beside their rows.
-        method = captum.IntegratedGradients(lambda x, label, target: explained(cases.model.logits(x), label, target))
+        method = captum.IntegratedGradients(lambda x, label, target: explained(model.logits(x), label, target))
         most = cases.model.chunk(cases.x)
 
         def work(piece: slice) -> Tensor:
@@ -80,19 +94,21 @@ class ExpectedGradients(Attribution):
     """``(x - x') *`` the gradient at a random point between x' and x, averaged over ``samples`` references x'.
 
     ``references [N, *shape]`` are drawn from, such as training data; without them uniform noise in the model's box is,
-    and of embedded text ``Words`` at every place. Every case meets the same draws.
+    and of embedded text ``RandomWords`` at every place. Every case meets the same draws.
     """
 
-    references: Tensor | Given | None = None
+    references: Tensor | FixedReference | None = None
     samples: int = 100
     absolute: bool = False
     seed: int = 0
+    name: ClassVar[str] = "expected-gradients"
     source: ClassVar[str] = "Erion et al. 2019"
-    needs: ClassVar[tuple[str, ...]] = ("gradients", "references or bounds")
+    requires: ClassVar[Access] = Access.GRADIENTS
+    uses: ClassVar[tuple[str, ...]] = ("references or bounds",)
 
     def __post_init__(self) -> None:
         if self.references is not None:
-            object.__setattr__(self, "references", Given.inputs(self.references))
+            object.__setattr__(self, "references", FixedReference.inputs(self.references))
         if not isinstance(self.samples, int) or self.samples < 1:
             raise HoldfastError(f"samples must be a whole number >= 1, got {self.samples!r}.")
 
@@ -115,16 +131,16 @@ class ExpectedGradients(Attribution):
 
     def _draw(self, cases: Cases) -> tuple[Tensor, Tensor]:
         """References ``[samples, *shape]`` and how far to go from them to x, ``[samples, 1, ...]``."""
-        shape, generator = cases.x.shape[1:], torch.Generator().manual_seed(self.seed % 2**63)
-        share = torch.rand(self.samples, *[1] * len(shape), generator=generator).to(cases.x)
+        shape, drawing = cases.x.shape[1:], generator(self.seed)
+        share = torch.rand(self.samples, *[1] * len(shape), generator=drawing).to(cases.x)
         if self.references is None:
             return noise(cases, self.samples, self.seed + 1), share
-        if isinstance(self.references, Words):
+        if isinstance(self.references, RandomWords):
             draws = range(self.samples)
             drawn = [random_words(self.references, cases.x[:1], self.seed + 1 + draw) for draw in draws]
             return torch.cat(drawn), share
-        given = Given.inputs(self.references).fitting(cases.x)
-        which = torch.randint(len(given), (self.samples,), generator=generator)
+        given = FixedReference.inputs(self.references).fitting(cases.x)
+        which = torch.randint(len(given), (self.samples,), generator=drawing)
         return given[which.to(given.device)], share
 
     def rows(self, features: int) -> int:
@@ -132,4 +148,4 @@ class ExpectedGradients(Attribution):
 
 
 def _slope(cases: Cases, points: Tensor) -> Tensor:
-    return cases.model.gradient(points, lambda logits: explained(logits, cases.label, cases.target))[1]
+    return differentiable(cases.model).gradient(points, lambda logits: explained(logits, cases.label, cases.target))[1]

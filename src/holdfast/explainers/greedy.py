@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.chunks import Progress, room
-from holdfast.criteria import Criterion, PerturbRest
+from holdfast.chunks import Progress, memory_budget
+from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.robustness import RobustnessRest
+from holdfast.draws import mixed
 from holdfast.errors import HoldfastError
 from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
-from holdfast.explainers.explainer import Explainer, empty_orders, never_turned
+from holdfast.explainers.explainer import Explainer, never_changed, uninformative_orders
+from holdfast.models.model import Access
 from holdfast.ranking import Ranking, check_size, features_of, size_of
 from holdfast.robustness import PGD, MinNorm
 
@@ -25,7 +28,7 @@ Valuing = Callable[[Tensor, Tensor, int], Estimate]
 
 
 def _searched(steps: int = 20) -> Criterion:
-    return PerturbRest(MinNorm(steps=steps))
+    return RobustnessRest(MinNorm(steps=steps))
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,10 @@ class GreedyAS(Explainer):
     estimator: Estimator = field(default_factory=BoundaryNormals)
     shortlist: int = 1
     seed: int = 0
+    name: ClassVar[str] = "greedy-as"
+    presets: ClassVar[tuple[str, ...]] = ("quick", "thorough", "words", "paper")
     source: ClassVar[str] = "Hsieh et al. 2021, section 4.2"
-    needs: ClassVar[tuple[str, ...]] = ("gradients",)
+    requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
         if not isinstance(self.samples, int) or self.samples < 1 or not 0 <= self.inclusion < 1:
@@ -108,19 +113,19 @@ class GreedyAS(Explainer):
     def paper(cls, objective: Criterion | None = None) -> GreedyAS:
         """The released settings, flaws included: 5,000 subsets a step, no intercept, no pairs, inf = the norm of x."""
         return cls(
-            PerturbRest(PGD.paper()) if objective is None else objective,
+            RobustnessRest(PGD.paper()) if objective is None else objective,
             step=0.05,
             samples=5000,
             estimator=Regression(intercept=False, paired=False, censored="norm of x"),
         )
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         def valuing(part: Cases) -> Valuing:
             state: Any = None
 
             def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
                 nonlocal state
-                seed = (self.seed * 1_000_003 + turn) % 2**63
+                seed = mixed(self.seed, turn)
                 draw = Draw(self.objective, part, chosen, open_, self.samples, self.inclusion, seed, state)
                 estimate = self.estimator(draw)
                 state = estimate.state
@@ -131,6 +136,10 @@ class GreedyAS(Explainer):
         self.estimator.check(self.samples, self.inclusion, int(features_of(cases).sum(1).max()))
         held = self.estimator.bytes_held(cases, self.samples)
         return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
+
+    @property
+    def needs(self) -> Access:
+        return max(self.estimator.requires, self.objective.needs)
 
     def _tried(self, cases: Cases, chosen: Tensor, open_: Tensor, estimate: Estimate) -> Estimate:
         """The same values, dealt out anew among the best few: by what each is worth beside those chosen.
@@ -163,8 +172,9 @@ class OneStepBanzhaf(Explainer):
     inclusion: float = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
     seed: int = 0
+    name: ClassVar[str] = "one-step-banzhaf"
     source: ClassVar[str] = "Hsieh et al. 2021, the ablation"
-    needs: ClassVar[tuple[str, ...]] = ("gradients",)
+    requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
         self._once()
@@ -172,8 +182,12 @@ class OneStepBanzhaf(Explainer):
     def _once(self) -> GreedyAS:
         return GreedyAS(self.objective, 1.0, 1.0, self.samples, self.inclusion, self.estimator, seed=self.seed)
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        return replace(self._once()(cases, progress), method=repr(self))
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+        return replace(self._once().rank(cases, progress), method=repr(self))
+
+    @property
+    def needs(self) -> Access:
+        return self._once().needs
 
     def rows(self, features: int) -> int | None:
         return self._once().rows(features)
@@ -189,20 +203,25 @@ class Greedy(Explainer):
     objective: Criterion = field(default_factory=_searched)
     budget: float | int = 0.45
     step: float | int = 0.05
+    name: ClassVar[str] = "greedy"
     source: ClassVar[str] = "Hsieh et al. 2021, section 4.1"
-    needs: ClassVar[tuple[str, ...]] = ("gradients",)
+    requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
         _check_objective(self.objective)
         for name, size in (("budget", self.budget), ("step", self.step)):
             check_size(size, name)
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         def valuing(part: Cases) -> Valuing:
             return lambda chosen, open_, turn: self._value(part, chosen, open_)
 
         held = 2 * _BLOCK * cases.features.count  # which features may move
         return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
+
+    @property
+    def needs(self) -> Access:
+        return self.objective.needs
 
     def _value(self, cases: Cases, chosen: Tensor, open_: Tensor) -> Estimate:
         """The objective with each open feature in turn beside those chosen."""
@@ -251,11 +270,10 @@ def _choose(
 
     As many cases together as memory allows, when the values of one take ``held`` bytes.
     """
-    cases.model.require_eval()
     count = features_of(cases).sum(1)
     goal, joins = size_of(budget, count, "budget"), size_of(step, count, "step")
     before, total, parts = 0, int(goal.sum()), []
-    for block in torch.arange(len(cases)).split(max(1, room(cases.x.device) // max(1, held))):
+    for block in torch.arange(len(cases)).split(max(1, memory_budget(cases.x.device) // max(1, held))):
         span = slice(int(block[0]), int(block[-1]) + 1)
         part = cases[span]
 
@@ -267,7 +285,7 @@ def _choose(
         before += int(goal[span].sum())
     place, dead, alike = (torch.cat([getattr(part, name) for part in parts]) for name in ("place", "dead", "alike"))
     if bool(dead.all()):
-        raise never_turned(len(cases))
+        raise never_changed(len(cases))
     known = any(part.doubt is not None for part in parts)  # of a block that never turns nothing is
     doubt = [torch.ones_like(part.dead, dtype=torch.float) if part.doubt is None else part.doubt for part in parts]
     alike = alike & (count > 1)
@@ -277,7 +295,7 @@ def _choose(
         count,
         repr(explainer),
         torch.cat(doubt) if known else None,
-        empty_orders(dead, alike),
+        uninformative_orders(dead, alike),
         dead | alike,
     )
 
@@ -303,7 +321,7 @@ def _grown(
     while int(taken.sum()) < total:
         open_ = present & ~chosen
         estimate = value(chosen, open_, turn)
-        turned = turned | estimate.turned
+        turned = turned | estimate.changed
         score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
         if turn == 0:
             alike = score.amax(1) == score.masked_fill(~open_, math.inf).amin(1)
@@ -337,4 +355,4 @@ def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
 
 def _check_objective(objective: object) -> None:
     if not isinstance(objective, Criterion):
-        raise HoldfastError(f"objective must be a criterion such as PerturbRest(), got {objective!r}.")
+        raise HoldfastError(f"objective must be a criterion such as RobustnessRest(), got {objective!r}.")

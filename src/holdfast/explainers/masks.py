@@ -12,6 +12,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution
+from holdfast.models.model import Access, differentiable
 from holdfast.ranking import features_of
 from holdfast.reference import Reference, read_reference, reference_points
 
@@ -33,8 +34,10 @@ class Bbmp(Attribution):
     rate: float = 0.1
     seed: int = 0
     absolute: bool = field(default=False, init=False, repr=False)
+    name: ClassVar[str] = "bbmp"
     source: ClassVar[str] = "Fong & Vedaldi 2017"
-    needs: ClassVar[tuple[str, ...]] = ("gradients", "reference")
+    requires: ClassVar[Access] = Access.GRADIENTS
+    uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
     def __post_init__(self) -> None:
         if self.reference is not None:
@@ -67,7 +70,7 @@ class Bbmp(Attribution):
             return own - share.gather(1, cases.target.clamp_min(0)[:, None])[:, 0].masked_fill(cases.target == ANY, 0)
 
         for step in range(self.steps):
-            _, slope = cases.model.gradient(points + cases.features.spread(kept) * way, probability)
+            _, slope = differentiable(cases.model).gradient(points + cases.features.spread(kept) * way, probability)
             kept.grad = cases.features.pool(slope * way) - self.l1 / count + self._roughness_slope(cases, kept)
             optimiser.step()
             kept.clamp_(0, 1)

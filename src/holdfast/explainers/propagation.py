@@ -20,7 +20,8 @@ from holdfast.cases import ANY, Cases, explained
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution, case_by_case
-from holdfast.model import Classifier
+from holdfast.models.model import Access
+from holdfast.models.torch import TorchModel, layers_of
 from holdfast.reference import Reference, read_reference, reference_points
 
 _INCOMPLETE = 0.01  # of the change of the score, lost by DeepLift; rounding loses far less
@@ -34,8 +35,10 @@ class DeepLift(Attribution):
     reference: Reference = 0.0
     absolute: bool = False
     seed: int = 0
+    name: ClassVar[str] = "deep-lift"
     source: ClassVar[str] = "Shrikumar et al. 2017"
-    needs: ClassVar[tuple[str, ...]] = ("gradients", "modules", "reference")
+    requires: ClassVar[Access] = Access.LAYERS
+    uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
@@ -44,7 +47,7 @@ class DeepLift(Attribution):
         points = reference_points(cases, self.reference, self.seed)
         _require_single_use(cases, tuple(SUPPORTED_NON_LINEAR), "DeepLift")
         lost = 0.0
-        with _hooked(cases.model) as scored:
+        with _hooked(layers_of(cases.model)) as scored:
             method = captum.DeepLift(scored)
 
             def work(piece: slice) -> Tensor:
@@ -86,8 +89,9 @@ class Lrp(Attribution):
     epsilon: float = 1e-9
     absolute: bool = False
     seed: int = 0
+    name: ClassVar[str] = "lrp"
     source: ClassVar[str] = "Bach et al. 2015"
-    needs: ClassVar[tuple[str, ...]] = ("gradients", "modules")
+    requires: ClassVar[Access] = Access.LAYERS
 
     def __post_init__(self) -> None:
         if not self.epsilon > 0:
@@ -97,11 +101,10 @@ class Lrp(Attribution):
         ruled = (*SUPPORTED_LAYERS_WITH_RULES, *_RESHAPING)
         rules = {
             layer: getattr(layer, "rule", EpsilonRule(self.epsilon))
-            for layer in cases.model.module.modules()
+            for layer in layers_of(cases.model).module.modules()
             if type(layer) in ruled or hasattr(layer, "rule")
         }
-        cases.model.require_gradients()
-        with _hooked(cases.model) as scored:
+        with _hooked(layers_of(cases.model)) as scored:
 
             def relevance(part: Cases, of: Tensor) -> Tensor:
                 for layer, rule in rules.items():  # each call of Captum's takes them off again
@@ -138,20 +141,20 @@ class Lrp(Attribution):
 class _Scored(nn.Module):
     """The explained score of a classifier, as the module whose layers Captum hooks; remembers the last scores."""
 
-    def __init__(self, model: Classifier):
+    def __init__(self, model: TorchModel):
         super().__init__()
         self.network = model.module
         self.logits = model.logits
         self.last = torch.zeros(0)
 
     def forward(self, rows: Tensor, label: Tensor, target: Tensor) -> Tensor:
-        score = explained(self.logits(rows, as_it_is=True), label, target)  # the layers that are hooked
+        score = explained(self.logits(rows, exact=True), label, target)  # the layers that are hooked
         self.last = score.detach()
         return score
 
 
 @contextmanager
-def _hooked(model: Classifier) -> Iterator[_Scored]:
+def _hooked(model: TorchModel) -> Iterator[_Scored]:
     """The score as a module that Captum may hook; the marks it leaves on layers are wiped off afterwards."""
     marks = [(layer, dict(vars(layer))) for layer in model.module.modules()]
     try:
@@ -164,16 +167,15 @@ def _hooked(model: Classifier) -> Iterator[_Scored]:
 
 def _require_single_use(cases: Cases, kinds: tuple[type, ...], method: str) -> None:
     """Refuse a network that passes twice through one module of these kinds: hooks keep one set of activations each."""
-    cases.model.require_gradients()
     used: Counter[str] = Counter()
 
     def counter(name: str) -> Any:
         return lambda *_: used.update([name])
 
-    named = {name: module for name, module in cases.model.module.named_modules() if type(module) in kinds}
+    named = {name: module for name, module in layers_of(cases.model).module.named_modules() if type(module) in kinds}
     hooks = [module.register_forward_hook(counter(name)) for name, module in named.items()]
     try:
-        cases.model(cases.x[:1], as_it_is=True)
+        cases.model(cases.x[:1], exact=True)
     finally:
         for hook in hooks:
             hook.remove()

@@ -12,9 +12,11 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution
 from holdfast.explainers.leastsquares import least_norm, least_squares
+from holdfast.models.model import Access
 from holdfast.reference import Reference, kept_scores, live_features, read_reference, reference_points
 
 _MOST_PLAYERS = 10_000  # the normal equations of more would not fit most machines
@@ -28,8 +30,10 @@ class LeaveOneOut(Attribution):
     reference: Reference = 0.0
     absolute: bool = False
     seed: int = 0
+    name: ClassVar[str] = "leave-one-out"
     source: ClassVar[str] = "Zeiler & Fergus 2014; Li et al. 2016"
-    needs: ClassVar[tuple[str, ...]] = ("reference",)
+    requires: ClassVar[Access] = Access.DECISIONS
+    uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
@@ -52,7 +56,7 @@ class LeaveOneOut(Attribution):
 
 
 @dataclass(frozen=True)
-class Shap(Attribution):
+class KernelShap(Attribution):
     """Baseline Shapley values by kernel SHAP: weighted least squares of the score on which features are kept.
 
     A feature that equals its reference is a null player, worth exactly 0, and is left out of the regression. Of the
@@ -66,8 +70,11 @@ class Shap(Attribution):
     samples: int = 2000
     absolute: bool = False
     seed: int = 0
+    name: ClassVar[str] = "kernel-shap"
+    presets: ClassVar[tuple[str, ...]] = ("paper",)
     source: ClassVar[str] = "Lundberg & Lee 2017"
-    needs: ClassVar[tuple[str, ...]] = ("reference",)
+    requires: ClassVar[Access] = Access.DECISIONS
+    uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reference", read_reference(self.reference))
@@ -75,7 +82,7 @@ class Shap(Attribution):
             raise HoldfastError(f"samples must be a whole number >= 2, got {self.samples!r}.")
 
     @classmethod
-    def paper(cls) -> Shap:
+    def paper(cls) -> KernelShap:
         """The paper's 20,000 samples."""
         return cls(samples=20_000)
 
@@ -143,13 +150,13 @@ def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor |
         joined = (number[:, None] >> torch.arange(players)) & 1 == 1
         size = joined.sum(1)
         return joined, kernel[size - 1] / torch.tensor([math.comb(players, k) for k in range(players)])[size].double()
-    generator = torch.Generator().manual_seed(seed % 2**63)
+    drawing = generator(seed)
     pairs = samples // 2
     # One draw in each of as many equal slices of the sizes' distribution: sizes come as often as the kernel says.
-    slices = (torch.arange(pairs) + torch.rand(pairs, generator=generator)).double() / pairs
+    slices = (torch.arange(pairs) + torch.rand(pairs, generator=drawing)).double() / pairs
     size = sizes[torch.searchsorted(kernel.cumsum(0) / kernel.sum(), slices).clamp_max(len(sizes) - 1)]
     joined = torch.zeros(pairs, players, dtype=torch.bool)
     for block in torch.arange(pairs).split(max(1, _DRAWN // players)):
-        shuffled = torch.rand(len(block), players, generator=generator).argsort(1)
+        shuffled = torch.rand(len(block), players, generator=drawing).argsort(1)
         joined[block] = joined[block].scatter_(1, shuffled, torch.arange(players) < size[block, None])
     return torch.cat([joined, ~joined]), None

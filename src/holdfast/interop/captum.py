@@ -22,11 +22,11 @@ from torch import Tensor, nn
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError, HoldfastWarning
-from holdfast.explainers import Attribution, Explainer
-from holdfast.explainers.explainer import case_by_case
+from holdfast.explainers.explainer import Attribution, Explainer, case_by_case
 from holdfast.features import Features
-from holdfast.model import Bound, Classifier, Queries
-from holdfast.reference import Given
+from holdfast.models.model import Queries
+from holdfast.models.torch import Bound, TorchModel
+from holdfast.reference import FixedReference
 
 # ---------------------------------------------------------------------- from Captum
 
@@ -122,7 +122,7 @@ def _seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextmanager
-def _counted(model: Classifier) -> Iterator[None]:
+def _counted(model: TorchModel) -> Iterator[None]:
     """Count the rows that go through the module while Captum calls it."""
 
     def count(_module: nn.Module, _inputs: Any, scores: Any) -> None:
@@ -166,7 +166,7 @@ def _name(method: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    return repr(Given(value)) if isinstance(value, Tensor) else repr(value)
+    return repr(FixedReference(value)) if isinstance(value, Tensor) else repr(value)
 
 
 # ---------------------------------------------------------------------- to Captum
@@ -175,17 +175,17 @@ def _brief(value: Any) -> str:
 class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed here
     """A holdfast explainer as a Captum ``Attribution``: the scores of its ranking, in the shape of the inputs.
 
-    ``model`` is a module or a ``Classifier``. Inputs outside its bounds (those of a NoiseTunnel) are clipped to them.
+    ``model`` is a module or a ``TorchModel``. Inputs outside its bounds (those of a NoiseTunnel) are clipped to them.
     ``target`` is the class to explain, in every form Captum takes for two-dimensional outputs; None is the prediction.
     Without ``feature_mask`` every number is a feature, as Captum has it.
     """
 
-    def __init__(self, explainer: Explainer, model: nn.Module | Classifier, bounds: tuple[Bound, Bound] | None = None):
+    def __init__(self, explainer: Explainer, model: nn.Module | TorchModel, bounds: tuple[Bound, Bound] | None = None):
         if not isinstance(explainer, Explainer):
             raise HoldfastError(f"expected a holdfast explainer, got {explainer!r}.")
-        if isinstance(model, Classifier) and bounds is not None:
-            raise HoldfastError("a Classifier has its own bounds: leave bounds out.")
-        self._model = model if isinstance(model, Classifier) else Classifier(model, bounds)
+        if isinstance(model, TorchModel) and bounds is not None:
+            raise HoldfastError("a TorchModel has its own bounds: leave bounds out.")
+        self._model = model if isinstance(model, TorchModel) else TorchModel(model, bounds)
         self._explainer = explainer
         super().__init__(self._model.module)
 
@@ -222,7 +222,7 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
         return found if isinstance(inputs, tuple) else found[0]
 
 
-def _joined(model: Classifier, parts: tuple[Tensor, ...]) -> Classifier:
+def _joined(model: TorchModel, parts: tuple[Tensor, ...]) -> TorchModel:
     """A classifier of several inputs as one of all their numbers in a row."""
     model.require_eval()
     if any(edge is not None and edge.ndim for edge in (model.low, model.high)):

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.cases import Cases
-from holdfast.criteria import Criterion, PerturbRelevant, PerturbRest
+from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
 from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError, HoldfastWarning
-from holdfast.explainers import Explainer
+from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
-from holdfast.model import Bound, Classifier
+from holdfast.models.torch import Bound, TorchModel
 from holdfast.ranking import Ranking
 from holdfast.robustness import Judge, Robustness
 
@@ -85,7 +86,7 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
     data_applicability = {DataType.IMAGE, DataType.TIMESERIES, DataType.TABULAR}  # noqa: RUF012  # as Quantus has it
     model_applicability = {ModelType.TORCH}  # noqa: RUF012  # as Quantus has it
     evaluation_category = EvaluationCategory.FAITHFULNESS
-    _criterion: type[PerturbRest | PerturbRelevant]
+    _criterion: type[RobustnessRest | RobustnessRelevant]
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class RobustnessRest(_RobustnessMetric):
 
     name = "Robustness-S̄r"
     score_direction = ScoreDirection.HIGHER
-    _criterion = PerturbRest
+    _criterion = RobustnessRest
 
 
 class RobustnessRelevant(_RobustnessMetric):
@@ -138,13 +139,13 @@ class RobustnessRelevant(_RobustnessMetric):
 
     name = "Robustness-Sr"
     score_direction = ScoreDirection.LOWER
-    _criterion = PerturbRelevant
+    _criterion = RobustnessRelevant
 
 
 def _ask(model: Any, inputs: Any, targets: Any, bounds: Bounds, features: FeaturesOf, clip: bool = False) -> Cases:
     if not isinstance(model, nn.Module):
         raise HoldfastError(f"only torch modules can be measured, got {type(model).__name__}.")
-    classifier = Classifier(model, bounds)
+    classifier = TorchModel(model, bounds)
     x = torch.as_tensor(np.ascontiguousarray(inputs)).to(classifier.device, classifier.dtype)
     if clip and classifier.low is not None:
         x = x.clamp(classifier.low, classifier.high)

@@ -207,12 +207,12 @@ def _list(words: list[str]) -> str:
 
 def _facts(results: Results) -> list[tuple[str, str]]:
     study = results.study
-    judge = next((m["criterion"] for m in results.measures("table") if m["kind"] == "PerturbRest"), "")
+    judge = next((m["criterion"] for m in results.measures("table") if m["kind"] == "RobustnessRest"), "")
     facts = [
         ("examples", f"{len(results.examples)} of {study['blocks'][-1][1]}"),
         ("features", study["features"]),
         ("methods", str(len(results.methods()))),
-        ("judge", judge.removeprefix("PerturbRest(robustness=").removesuffix(")")),
+        ("judge", judge.removeprefix("RobustnessRest(robustness=").removesuffix(")")),
         ("made on", "; ".join(results.machines)),
         ("units", f"{len(results.units):,}" + (f", {results.missing:,} missing" if results.missing else "")),
         ("model rows", f"{sum(unit.forward for unit in results.units.values()):,}"),

@@ -110,7 +110,7 @@ def _show_change(axis: Any, x: Tensor, radii: Radii, case: int, column: int, fre
         _show(axis, blend(grey(x), torch.zeros_like(x), free), "none found")
         return
     witness = radii.witness[case, column]
-    title = f"{int(radii.turned[case, column])}   radius {float(radii.radius[case, column]):.3g}"
+    title = f"{int(radii.new_class[case, column])}   radius {float(radii.radius[case, column]):.3g}"
     _show(axis, blend(grey(witness), witness - x, free), title)
 
 

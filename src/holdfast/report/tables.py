@@ -19,7 +19,7 @@ def every_table(results: Results) -> list[Table]:
     """All tables there is something to put into, in the order of the report."""
     tested = results.compared("table")
     made = [
-        _areas(results, "table-1", "Robustness", ("PerturbRest", "PerturbRelevant"), tested),
+        _areas(results, "table-1", "Robustness", ("RobustnessRest", "RobustnessRelevant"), tested),
         _areas(results, "table-2", "Insertion and Deletion", ("Insertion", "Deletion"), tested),
         _verdicts(results, tested),
         _tests(tested),
@@ -175,7 +175,7 @@ def _crossed(results: Results) -> Table | None:
 def _ablation(results: Results) -> Table | None:
     if not results.methods("ablation"):
         return None
-    measures = [m for m in results.measures("table") if m["kind"] in ("PerturbRest", "PerturbRelevant")]
+    measures = [m for m in results.measures("table") if m["kind"] in ("RobustnessRest", "RobustnessRelevant")]
     names = [results.main, *results.methods("ablation")]
     known = results.study["published"]
     tested = results.compared("table", "ablation")

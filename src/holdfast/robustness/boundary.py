@@ -7,13 +7,14 @@ when any feature is freed or held. Nothing here claims a radius; witnesses are t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import chunked
+from holdfast.models.model import differentiable
 from holdfast.robustness.rows import Rows, box, margin
 from holdfast.robustness.steps import clip, nearest, norm, reach
 
@@ -23,7 +24,7 @@ _TANGENT = 0.9  # where the cost of losing a share of the boundary's slope goes 
 
 
 @dataclass(frozen=True, eq=False)
-class Rivals:
+class NearestClasses:
     """The classes nearest to each case, ``aim [B, C]`` (``ANY``: the target asked for), and moves to their boundaries.
 
     ``move [B, K, C, n]``: each subset goes on from its own, so that several ways to a class stay in sight (K = 1: all
@@ -32,6 +33,7 @@ class Rivals:
 
     aim: Tensor
     move: Tensor
+    low_precision: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +41,25 @@ class Normals:
     """Of B cases x K subsets: ``radius [B, K]`` as the linearised boundary has it, and what each feature is worth.
 
     ``worth [B, K, d]`` is the change of the radius when the feature is held (if it may move) or freed (if it may not):
-    the size of it, never negative. ``turned [B]``: whether any look saw the decision change. ``rivals`` serve the next
+    the size of it, never negative. ``turned [B]``: whether any look saw the decision change. ``near_classes`` serve the next
     call on similar subsets.
     """
 
     radius: Tensor
     worth: Tensor
-    turned: Tensor
-    rivals: Rivals
+    changed: Tensor
+    nearest: NearestClasses
 
 
 def normals(
-    cases: Cases, moving: Tensor, p: float, *, steps: int, classes: int, soft: float = 0.0, rivals: Rivals | None = None
+    cases: Cases,
+    moving: Tensor,
+    p: float,
+    *,
+    steps: int,
+    classes: int,
+    soft: float = 0.0,
+    near_classes: NearestClasses | None = None,
 ) -> Normals:
     """Walk ``steps`` gradients towards the ``classes`` nearest classes inside each of ``moving [B, K, d]``.
 
@@ -58,15 +67,15 @@ def normals(
     radius weighs ``exp(-s / soft)`` of it.
     """
     turned = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
-    if rivals is None:
-        rivals, turned = _first_rivals(cases, moving.any(1, keepdim=True), p, 2 * steps, classes)
-    walked = _walk(cases, moving, rivals, p, steps)
+    if near_classes is None:
+        near_classes, turned = _first_classes(cases, moving.any(1, keepdim=True), p, 2 * steps, classes)
+    walked = _walk(cases, moving, near_classes, p, steps)
     blend = _blend(walked.within(), soft)
     return Normals(
         walked.within().amin(2),
         torch.einsum("bkc,bkcd->bkd", blend, walked.worth),
         turned | walked.turned,
-        _next_rivals(cases, walked, rivals),
+        _next_classes(cases, walked, near_classes),
     )
 
 
@@ -78,31 +87,33 @@ class _Walked:
     move: Tensor  # [B, K, C, n]
     logits: Tensor  # [B, K, C, classes]
     turned: Tensor  # [B]
+    low_precision: bool
 
     def within(self) -> Tensor:
         """The radii, ``inf`` for a class out of reach unless every class is."""
         return self.radius.masked_fill(~self.near & self.near.any(2, keepdim=True), math.inf)
 
 
-def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) -> _Walked:
+def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, p: float, steps: int) -> _Walked:
     b, k = moving.shape[:2]
-    c = rivals.aim.shape[1]
+    c = near_classes.aim.shape[1]
     total, device = b * k * c, cases.x.device
     radius, near = cases.x.new_empty(total), torch.zeros(total, dtype=torch.bool, device=device)
     worth = cases.x.new_empty(total, cases.features.count)
     move = cases.x.new_empty(total, cases.x[0].numel())
-    logits = cases.x.new_empty(total, cases.model.classes)
+    logits = cases.x.new_empty(total, len(cases.model.classes))
     turned = torch.zeros(total, dtype=torch.bool, device=device)
+    low = near_classes.low_precision and differentiable(cases.model).low_precision
 
     def work(piece: slice) -> None:
         row = torch.arange(piece.start, piece.stop, device=device)
         case, subset, slot = row // (k * c), row // c % k, row % c
         own = cases[case]
         rows = Rows.of(own, moving[case, subset][:, None], slice(0, len(row)))
-        aim = rivals.aim[case, slot]
-        delta = clip(rivals.move[case, subset % rivals.move.shape[1], slot], rows.low, rows.high)
+        aim = near_classes.aim[case, slot]
+        delta = clip(near_classes.move[case, subset % near_classes.move.shape[1], slot], rows.low, rows.high)
         for step in range(steps):
-            scores, value, slope = rows.look(delta, lambda z: margin(z, rows.label, rows.target, aim), draft=True)
+            scores, value, slope = rows.look(delta, lambda z: margin(z, rows.label, rows.target, aim), low_precision=low)
             turned[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             last = step == steps - 1
@@ -115,9 +126,8 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
-    if cases.model.pace.draft is not None and not bool(torch.isfinite(logits).all()):
-        cases.model.without_drafts()
-        return _walk(cases, moving, rivals, p, steps)
+    if low and not bool(torch.isfinite(logits).all()):  # too large for half precision: in full from now on
+        return _walk(cases, moving, replace(near_classes, low_precision=False), p, steps)
     return _Walked(
         radius.view(b, k, c),
         near.view(b, k, c),
@@ -125,6 +135,7 @@ def _walk(cases: Cases, moving: Tensor, rivals: Rivals, p: float, steps: int) ->
         move.view(b, k, c, -1),
         logits.view(b, k, c, -1),
         turned.view(b, k * c).any(1),
+        low,
     )
 
 
@@ -243,7 +254,7 @@ def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
 # ---------------------------------------------------------------------- which classes
 
 
-def _first_rivals(cases: Cases, moving: Tensor, p: float, steps: int, classes: int) -> tuple[Rivals, Tensor]:
+def _first_classes(cases: Cases, moving: Tensor, p: float, steps: int, classes: int) -> tuple[NearestClasses, Tensor]:
     """Look at many classes once, from x itself, and keep the nearest."""
     if bool((cases.target != ANY).all()):
         aim = torch.full_like(cases.target, ANY)[:, None]
@@ -252,27 +263,27 @@ def _first_rivals(cases: Cases, moving: Tensor, p: float, steps: int, classes: i
         aim = score.topk(min(max(9, 2 * classes), score.shape[1] - 1)).indices
         aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
     start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
-    walked = _walk(cases, moving, Rivals(aim, start), p, steps)
+    walked = _walk(cases, moving, NearestClasses(aim, start), p, steps)
     best = walked.within()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
-    return Rivals(aim.gather(1, best), _pick(walked.move, best)), walked.turned
+    return NearestClasses(aim.gather(1, best), _pick(walked.move, best), walked.low_precision), walked.turned
 
 
-def _next_rivals(cases: Cases, walked: _Walked, rivals: Rivals) -> Rivals:
+def _next_classes(cases: Cases, walked: _Walked, near_classes: NearestClasses) -> NearestClasses:
     """Start the next walk where this one ended; the class farthest off gives way to the strongest other."""
-    c = rivals.aim.shape[1]
-    if c == 1 or c >= cases.model.classes - 1:
-        return Rivals(rivals.aim, walked.move)
+    c = near_classes.aim.shape[1]
+    if c == 1 or c >= len(cases.model.classes) - 1:
+        return NearestClasses(near_classes.aim, walked.move, walked.low_precision)
     typical = walked.radius.median(1).values
     flat = walked.within().flatten(1).argmin(1)
     logits = walked.logits.flatten(1, 2)[torch.arange(len(cases), device=flat.device), flat]
-    known = torch.cat([rivals.aim.clamp_min(0), cases.label[:, None]], 1)
+    known = torch.cat([near_classes.aim.clamp_min(0), cases.label[:, None]], 1)
     challenger = logits.scatter(1, known, -math.inf).argmax(1)
     worst = typical.argmax(1, keepdim=True)
     fixed = (cases.target != ANY)[:, None]
-    aim = torch.where(fixed, rivals.aim, rivals.aim.scatter(1, worst, challenger[:, None]))
+    aim = torch.where(fixed, near_classes.aim, near_classes.aim.scatter(1, worst, challenger[:, None]))
     start = torch.where(fixed, worst, typical.argmin(1, keepdim=True))  # a newcomer starts where the leader ended
     leader = _pick(walked.move, start)
-    return Rivals(aim, walked.move.scatter_(2, worst[:, None, :, None].expand_as(leader), leader))
+    return NearestClasses(aim, walked.move.scatter_(2, worst[:, None, :, None].expand_as(leader), leader), walked.low_precision)
 
 
 def _pick(values: Tensor, which: Tensor) -> Tensor:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
+from holdfast.models.model import Access
 from holdfast.robustness.method import Found, Robustness
 from holdfast.robustness.minnorm import MinNorm
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, chase, polish
+from holdfast.robustness.search import Search, ddn, successive_projection
 
 _FARTHEST = 10  # times as many steps for rows that nothing has turned
 
@@ -23,10 +25,13 @@ class Judge(Robustness):
 
     Best of ``MinNorm``, of runs towards each of the ``classes`` nearest classes (a one-sided judge flatters the
     explainer that shares its attack), of runs from ``starts`` random points on the sphere of the best radius so far,
-    half of them on the paper's raw-logit loss, and of a long polish. ``steps`` is the length of one such run; what has
+    half of them on the paper's raw-logit loss, and of a long ddn. ``steps`` is the length of one such run; what has
     not turned by then is given ten times as many.
     """
 
+    name: ClassVar[str] = "judge"
+    presets: ClassVar[tuple[str, ...]] = ("quick", "thorough")
+    requires: ClassVar[Access] = Access.GRADIENTS
     p: float = 2
     steps: int = 60
     classes: int = 9
@@ -65,18 +70,18 @@ class Judge(Robustness):
         MinNorm(self.p, 2 * self.steps, seed=self.seed).walk(search, None)
         early = search.best().clone()
         if start is not None:
-            chase(search, self.steps, None, start)
+            successive_projection(search, self.steps, None, start)
         lost = torch.isinf(search.best())
         if bool(lost.any()):  # a few rows, as a rule: a point left censored weighs more than all others
-            chase(search.only(lost), _FARTHEST * self.steps)
+            successive_projection(search.only(lost), _FARTHEST * self.steps)
         self._visit_classes(search)
         for draw in range(self.starts):
             begin = search.nearby(draw)
             if draw % 2:
-                polish(search, self.steps, stride=1.0, loss="logit", start=begin)
+                ddn(search, self.steps, stride=1.0, loss="logit", start=begin)
             else:
-                chase(search, self.steps, None, begin, pace=0.5, draw=draw)
-        polish(search, 2 * self.steps)
+                successive_projection(search, self.steps, None, begin, first_share=0.5, draw=draw)
+        ddn(search, 2 * self.steps)
         return search.found()._replace(early=early)
 
     def _visit_classes(self, search: Search) -> None:
@@ -89,5 +94,5 @@ class Judge(Robustness):
             tried = tried.scatter(1, aim.clamp_min(0)[:, None], True)
             open_ = aim != ANY
             if bool(open_.any()):
-                chase(search.only(open_), self.steps, aim[open_])
-                polish(search.only(open_), self.steps // 2)
+                successive_projection(search.only(open_), self.steps, aim[open_])
+                ddn(search.only(open_), self.steps // 2)

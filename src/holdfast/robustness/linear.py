@@ -11,21 +11,24 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY
+from holdfast.draws import normal
 from holdfast.errors import HoldfastError
+from holdfast.models.model import Access, differentiable
 from holdfast.robustness.method import BoundKind, Found, Robustness, measure
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import noise_of
 from holdfast.robustness.steps import nearest, norm
 
 
 @dataclass(frozen=True)
-class Linear(Robustness):
+class ExactLinear(Robustness):
     """Exact for models that are affine in their input: without an active box ``min_j m_j / ||w_j on S||_q``.
 
     The box is honoured exactly too. A model that is not affine is refused, and so is a targeted question whose
     nearest point lies where several boundaries meet, for which there is no closed form.
     """
 
+    name: ClassVar[str] = "exact-linear"
+    requires: ClassVar[Access] = Access.GRADIENTS
     bound: ClassVar[BoundKind] = "exact"
     p: float = 2
 
@@ -54,7 +57,7 @@ class Linear(Robustness):
         self._require_affine(rows, logits, weight, delta)
         missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
         if bool((missed & (rows.target != ANY)).any()):
-            raise HoldfastError("a target is nearest where several boundaries meet: Linear has no closed form for it.")
+            raise HoldfastError("a target is nearest where several boundaries meet: ExactLinear has no closed form for it.")
         if bool(missed.any()):
             raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
         return Found(delta, torch.zeros_like(length[0], dtype=torch.bool))
@@ -69,11 +72,12 @@ class Linear(Robustness):
         """Logits ``[R, classes]`` at x and weights ``[R, classes, n]``; refuses a model that is not affine."""
         points = rows.points(torch.zeros_like(rows.x))
         logits = rows.model(points)
-        slopes = [rows.model.gradient(points, itemgetter((..., j)))[1] for j in range(logits.shape[1])]
+        model = differentiable(rows.model)
+        slopes = [model.gradient(points, itemgetter((..., j)))[1] for j in range(logits.shape[1])]
         weight = torch.stack([slope.flatten(1) for slope in slopes], 1)
         scale = rows.x.abs().amax().clamp_min(1)
         for draw, length in enumerate((-10, -1, -0.1, 0.1, 1, 10)):
-            away = noise_of(rows.x.shape[1], 0, draw).to(rows.x) * scale * length
+            away = normal(rows.x.shape[1], 0, draw).to(rows.x) * scale * length
             self._require_affine(rows, logits, weight, away.expand_as(rows.x))
         return logits, weight
 
@@ -82,4 +86,4 @@ class Linear(Robustness):
         expected = logits + (weight @ delta[..., None])[..., 0]
         actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
         if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
-            raise HoldfastError("Linear is exact for affine models only, and this model is not affine: use MinNorm.")
+            raise HoldfastError("ExactLinear is exact for affine models only, and this model is not affine: use MinNorm.")

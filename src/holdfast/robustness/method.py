@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, final
 import torch
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
-from holdfast.model import Queries
+from holdfast.models.model import Access, Queries, check_access
+from holdfast.registry import Registry
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip, norm
 
@@ -38,13 +39,13 @@ class Radii:
 
     ``radius [B, K]`` is the norm of ``witness [B, K, *shape] - x``, re-measured on the model; ``inf`` where no
     witness was found (*censored*: the true value is unknown, not infinite; the witness is then x itself).
-    ``turned [B, K]`` is the class the witness gets, -1 where censored. ``gap [B, K]``, for an ensemble: how many times
+    ``new_class [B, K]`` is the class the witness gets, -1 where censored. ``gap [B, K]``, for an ensemble: how many times
     larger the radius of its first search alone was, ``inf`` where that one found nothing.
     """
 
     radius: Tensor
     witness: Tensor
-    turned: Tensor
+    new_class: Tensor
     bound: BoundKind
     queries: Queries
     method: str
@@ -64,8 +65,21 @@ class Robustness(ABC):
     not change the decision is not a radius. Within one call a witness for S also serves every superset of S.
     """
 
+    registry: ClassVar[Registry[Robustness]] = Registry("robustness method", "holdfast.robustness")
+    name: ClassVar[str]
+    presets: ClassVar[tuple[str, ...]] = ()
+    requires: ClassVar[Access] = Access.GRADIENTS
     bound: ClassVar[BoundKind] = "upper"
     p: float
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        Robustness.registry.add(cls)
+
+    @property
+    def needs(self) -> Access:
+        """What this instance requires of a model, given its settings."""
+        return self.requires
 
     def __post_init__(self) -> None:
         if self.p not in (1, 2, math.inf):
@@ -94,18 +108,19 @@ class Robustness(ABC):
         ``start [B, K, *shape]`` (or ``[B, 1, *shape]``) gives points to begin from, such as the witnesses of a
         similar question; they are masked to each subset.
         """
-        cases.model.require_eval()
+        check_cases(cases)
+        check_access(self, cases.model, lambda: _fitting(cases.model.access))
         subsets = cases.subsets(subsets)
         before = cases.model.queries
         witness = cases.x[:, None].repeat(1, subsets.shape[1], *[1] * (cases.x.ndim - 1))
         start = None if start is None else _check_start(start, cases, subsets)
-        radius, turned, flat, early = self._fill(cases, subsets, start, witness.flatten(2), progress)
+        radius, new_class, flat, early = self._fill(cases, subsets, start, witness.flatten(2), progress)
         gap = None if early is None else early / radius
         gap = None if gap is None else torch.where(torch.isinf(radius) | gap.isnan(), 1, gap).clamp_min(1)
         return Radii(
             radius,
             witness,
-            turned,
+            new_class,
             self.bound,
             cases.model.queries - before,
             repr(self),
@@ -116,7 +131,8 @@ class Robustness(ABC):
     @final
     def radius(self, cases: Cases, subsets: Any, *, progress: Progress | None = None) -> Tensor:
         """The same radii ``[B, K]`` alone: thousands of subsets of a photograph fit memory, their witnesses do not."""
-        cases.model.require_eval()
+        check_cases(cases)
+        check_access(self, cases.model, lambda: _fitting(cases.model.access))
         return self._fill(cases, cases.subsets(subsets), None, None, progress)[0]
 
     def _fill(
@@ -126,7 +142,7 @@ class Robustness(ABC):
         start = self.warm(cases, subsets) if start is None else start
         b, k = subsets.shape[:2]
         radius = cases.x.new_full((b * k,), math.inf)
-        turned = torch.full((b * k,), -1, device=cases.x.device)
+        new_class = torch.full((b * k,), -1, device=cases.x.device)
         flat = torch.zeros_like(radius, dtype=torch.bool)
         early: list[Tensor] = []
 
@@ -134,7 +150,7 @@ class Robustness(ABC):
             rows = Rows.of(cases, subsets, piece)
             found = self.search(rows, _start_of(start, piece, k, rows))
             farther = _FARTHER if self.bound == "upper" else ()
-            radius[piece], points, turned[piece] = measure(rows, found.delta, self.p, farther)
+            radius[piece], points, new_class[piece] = measure(rows, found.delta, self.p, farther)
             flat[piece] = found.flat
             if witness is not None:
                 witness.view(b * k, -1)[piece] = points.flatten(1)
@@ -144,9 +160,13 @@ class Robustness(ABC):
         for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
             if progress is not None:
                 progress(piece.stop, b * k)
-        radius, turned, flat = radius.view(b, k), turned.view(b, k), flat.view(b, k)
-        share(radius, witness, turned, subsets)
-        return radius, turned, flat, torch.cat(early).view(b, k) if early else None
+        radius, new_class, flat = radius.view(b, k), new_class.view(b, k), flat.view(b, k)
+        share(radius, witness, new_class, subsets)
+        return radius, new_class, flat, torch.cat(early).view(b, k) if early else None
+
+
+def _fitting(access: Access) -> list[str]:
+    return [name for name, cls in Robustness.registry.classes().items() if cls.requires <= access]
 
 
 def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()) -> tuple[Tensor, Tensor, Tensor]:
@@ -157,7 +177,7 @@ def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()
     """
     delta = clip(delta.nan_to_num(0), rows.low, rows.high)
     points = rows.points(delta)
-    logits = rows.model(points, as_it_is=True)
+    logits = rows.model(points, exact=True)
     changed = rows.changed(logits)
     for times in farther:
         short = ~changed & (delta != 0).any(1)
@@ -165,7 +185,7 @@ def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()
             break
         some = rows.at(short)
         points[short] = some.points(clip(times * delta[short], some.low, some.high))
-        logits[short] = rows.model(points[short], as_it_is=True)
+        logits[short] = rows.model(points[short], exact=True)
         changed = rows.changed(logits)
     radius = torch.where(changed, norm(points.flatten(1) - rows.x, p), math.inf)
     shaped = changed.reshape(-1, *[1] * len(rows.shape))
@@ -173,7 +193,7 @@ def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()
     return radius, witness, torch.where(changed, logits.argmax(1), -1)
 
 
-def share(radius: Tensor, witness: Tensor | None, turned: Tensor, subsets: Tensor) -> None:
+def share(radius: Tensor, witness: Tensor | None, new_class: Tensor, subsets: Tensor) -> None:
     """Let a witness for S serve every superset of S asked about the same case (g is monotone), in place."""
     for case in range(len(radius) if radius.shape[1] > 1 else 0):
         inside = subsets[case].to(torch.float32)
@@ -186,7 +206,7 @@ def share(radius: Tensor, witness: Tensor | None, turned: Tensor, subsets: Tenso
             radius[case, rows] = best[better]
             if witness is not None:
                 witness[case, rows] = witness[case, source]
-            turned[case, rows] = turned[case, source]
+            new_class[case, rows] = new_class[case, source]
 
 
 def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:

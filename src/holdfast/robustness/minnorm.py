@@ -1,18 +1,20 @@
-"""Direct minimum-norm search: a race between nearby classes, then a polish of the winner."""
+"""Direct minimum-norm search: a race between nearby classes, then a ddn of the winner."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
+from holdfast.models.model import Access
 from holdfast.robustness.method import Found, Robustness
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, chase, polish
+from holdfast.robustness.search import Search, ddn, successive_projection
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class MinNorm(Robustness):
     race from random points and shares the gradients among them.
     """
 
+    name: ClassVar[str] = "min-norm"
+    requires: ClassVar[Access] = Access.GRADIENTS
     p: float = 2
     steps: int = 100
     restarts: int = 1
@@ -59,11 +63,11 @@ class MinNorm(Robustness):
 
     def _race(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
         untargeted = bool((search.rows.target == ANY).any())
-        rivals = max(0, min(3, steps // 25 - 1, search.rows.model.classes - 2)) if untargeted else 0
+        rivals = max(0, min(3, steps // 25 - 1, len(search.rows.model.classes) - 2)) if untargeted else 0
         heat, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0
         # Where boundaries are straight, legs end early: such rows have gradients left for more rivals.
         most = search.spent + min((steps - last) // 2, steps - last - heat)
-        chase(search, steps - rivals * heat - last, None, start, draw=draw)
+        successive_projection(search, steps - rivals * heat - last, None, start, draw=draw)
         tried = search.tried()
         for leg in itertools.count():
             if tried is None:
@@ -75,6 +79,6 @@ class MinNorm(Robustness):
             if not bool(racing.any()):
                 break
             tried |= torch.zeros_like(tried).scatter(1, aim.clamp_min(0)[:, None], racing[:, None])
-            chase(search.only(racing), heat, aim[racing])
+            successive_projection(search.only(racing), heat, aim[racing])
         if last:
-            polish(search, last)
+            ddn(search, last)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY
 from holdfast.chunks import chunked
+from holdfast.draws import normal
 from holdfast.errors import HoldfastError
+from holdfast.models.model import Access
 from holdfast.robustness.method import Found, Robustness
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, noise_of
+from holdfast.robustness.search import Search
 from holdfast.robustness.steps import clip, farthest, norm, project
 
 
@@ -29,6 +31,9 @@ class PGD(Robustness):
     From each start it heads for whichever class is nearest and for each of the ``classes`` that score best at x.
     """
 
+    name: ClassVar[str] = "pgd"
+    presets: ClassVar[tuple[str, ...]] = ("paper", "paper_evaluation")
+    requires: ClassVar[Access] = Access.GRADIENTS
     p: float = 2
     steps: int = 40
     step: float = 0.1
@@ -128,7 +133,7 @@ class PGD(Robustness):
             begin = torch.zeros_like(rows.x) if start is None else start
             return project(begin, radius, rows.low, rows.high, self.p)
         seen, place = draws.unique(return_inverse=True)
-        noise = [noise_of(rows.x.shape[1], self.seed, draw) for draw in seen.tolist()]
+        noise = [normal(rows.x.shape[1], self.seed, draw) for draw in seen.tolist()]
         spread = torch.stack(noise).to(rows.x)[place] * rows.free
         spread = spread * (radius / norm(spread, self.p).clamp_min(1e-12))[:, None]
         return clip(spread, rows.low, rows.high)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
-from holdfast.model import Classifier
+from holdfast.models.model import Model, differentiable
 
 
 def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = None) -> Tensor:
@@ -36,7 +36,7 @@ class Rows:
     Mask and box in one: coordinates outside the row's subset have ``low = high = 0``.
     """
 
-    model: Classifier
+    model: Model
     shape: tuple[int, ...]
     x: Tensor
     low: Tensor
@@ -89,7 +89,7 @@ class Rows:
         return moved if self.model.low is None else torch.clamp(moved, self.model.low, self.model.high)
 
     def look(
-        self, delta: Tensor, loss: Callable[[Tensor], Tensor], *, draft: bool = False
+        self, delta: Tensor, loss: Callable[[Tensor], Tensor], *, low_precision: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Ask the model at ``x + delta``: logits, ``loss(logits) [R]`` and its slope ``[R, n]``, in one pass."""
         kept: list[Tensor] = []
@@ -98,7 +98,7 @@ class Rows:
             kept.append(loss(logits))
             return kept[0]
 
-        logits, slope = self.model.gradient(self.points(delta), value, draft=draft)
+        logits, slope = differentiable(self.model).gradient(self.points(delta), value, low_precision=low_precision)
         return logits, kept[0].detach(), slope.flatten(1)
 
     def changed(self, logits: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class Rows:
         return margin(logits, self.label, self.target) < 0
 
 
-def box(model: Classifier, x: Tensor) -> tuple[Tensor, Tensor]:
+def box(model: Model, x: Tensor) -> tuple[Tensor, Tensor]:
     """The interval that each coordinate of ``x [R, *shape]`` could move in, whatever the subset."""
     inf = torch.full_like(x, math.inf)
     return (-inf if model.low is None else model.low - x), (inf if model.high is None else model.high - x)

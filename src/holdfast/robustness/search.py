@@ -1,6 +1,6 @@
 """The state of a search for the nearest change of decision, and the two ways of walking it.
 
-``chase`` finds a boundary and slides along it by successive projection; ``polish`` creeps closer from a witness.
+``successive_projection`` finds a boundary and slides along it by successive projection; ``ddn`` creeps closer from a witness.
 Both are deterministic: randomness comes from a seed alone, never from which rows share a batch.
 """
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY
+from holdfast.draws import normal
 from holdfast.robustness.method import Found
 from holdfast.robustness.rows import Rows, margin
 from holdfast.robustness.steps import clip, nearest, norm, project
@@ -27,7 +28,7 @@ class Search:
         self.rows, self.p, self.seed = rows, p, seed
         self.radius = rows.x.new_full((len(rows),), math.inf)
         self.delta = torch.zeros_like(rows.x)
-        self.spent = torch.zeros_like(self.radius)  # gradients a chase has needed
+        self.spent = torch.zeros_like(self.radius)  # gradients a successive_projection has needed
         self.flat = torch.zeros(len(rows), dtype=torch.bool, device=rows.x.device)
         self.logits: Tensor | None = None  # at the best witness, or where the search looked last
         self._place: Tensor | None = None  # which rows of the whole these are
@@ -116,7 +117,7 @@ class Search:
     def random(self, draw: int) -> Tensor:
         """A random move within the interval; the same draw for every row, so batches do not matter."""
         rows = self.rows
-        spot = noise_of(rows.x.shape[1], self.seed, draw).erf().add(1).div(2).to(rows.x)  # roughly even over [0, 1]
+        spot = normal(rows.x.shape[1], self.seed, draw).erf().add(1).div(2).to(rows.x)  # roughly even over [0, 1]
         bounded = torch.isfinite(rows.low) & torch.isfinite(rows.high)
         inside = torch.where(bounded, rows.low + spot * (rows.high - rows.low), 0)
         scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1) * 2.0 ** (draw % 8 - 2)
@@ -125,7 +126,7 @@ class Search:
     def nearby(self, draw: int) -> Tensor:
         """A random move about as long as the best one found, for another look from elsewhere."""
         rows, best = self.rows, self.best()
-        noise = noise_of(rows.x.shape[1], self.seed, draw).to(rows.x) * rows.free
+        noise = normal(rows.x.shape[1], self.seed, draw).to(rows.x) * rows.free
         length = torch.where(torch.isfinite(best), best, 1) / norm(noise, self.p).clamp_min(1e-12)
         return clip(noise * length[:, None], rows.low, rows.high)
 
@@ -139,21 +140,12 @@ class Search:
         return Found(self.delta, self.flat)
 
 
-def noise_of(width: int, seed: int, draw: int) -> Tensor:
-    """Normal noise ``[width]`` that depends on nothing but the seed and the number of the draw.
-
-    Less of it is the beginning of more, which torch.randn does not promise: padding changes nothing.
-    """
-    even = torch.rand(width, generator=torch.Generator().manual_seed((seed * 1_000_003 + draw) % 2**63))
-    return math.sqrt(2) * (2 * even.clamp(1e-7, 1 - 1e-7) - 1).erfinv()
-
-
-def chase(
-    search: Search, steps: int, aim: Tensor | None = None, start: Tensor | None = None, pace: float = 1.0, draw: int = 0
+def successive_projection(
+    search: Search, steps: int, aim: Tensor | None = None, start: Tensor | None = None, first_share: float = 1.0, draw: int = 0
 ) -> None:
     """Successive projection: go to the point nearest x on the boundary linearised here, again and again.
 
-    The share of the way that is gone falls from ``pace`` to 1/20 along a cosine, which averages the kinks of the
+    The share of the way that is gone falls from ``first_share`` to 1/20 along a cosine, which averages the kinks of the
     boundary out. A drop is overshot by ``push``, which grows while the decision holds and shrinks once it changes.
     Where the boundary proves straight from one step to the next, there is nothing left to overshoot. Rows that their
     linearised boundary cannot improve by two thousandths leave, and so do rows in a corner of their box that is not
@@ -185,7 +177,7 @@ def chase(
             push = torch.where(changed, push / 1.3, push * 1.3).masked_fill_(straight, 0).clamp_(1e-3, 2)
         drop = offset + push * (along.abs() + value.abs())
         goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
-        share = 1.0 if step == 0 and start is None else _fall(step, steps, pace, 0.05)
+        share = 1.0 if step == 0 and start is None else _fall(step, steps, first_share, 0.05)
         here, delta = delta, delta + (~done * share)[:, None] * (goal - delta)
         crossed |= value < 0
         if behind and step >= steps // 3:
@@ -208,7 +200,7 @@ def chase(
             )
 
 
-def polish(
+def ddn(
     search: Search, steps: int, stride: float | None = None, loss: str = "margin", start: Tensor | None = None
 ) -> None:
     """Decoupled direction and norm (Rony et al. 2019) from the best witness, with exact steps over mask and box.

@@ -10,9 +10,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.features import FIXED
-from holdfast.scores import first_line
 from holdfast.text.model import Reader, Reading, TextModel, embed
 from holdfast.text.words import Word
 

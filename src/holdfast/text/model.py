@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from holdfast.cases import Cases, class_number
+from holdfast.cases import Cases
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.features import FIXED, Features
-from holdfast.model import Classifier
-from holdfast.reference import Words
+from holdfast.models.model import class_number
+from holdfast.models.torch import TorchModel
+from holdfast.reference import RandomWords
 from holdfast.text.words import Vocabulary, Word, split
 
 
@@ -108,7 +109,7 @@ class TextModel:
         chunk: int | None = None,
     ):
         self.reader, self.classes = reader, tuple(classes)
-        self.classifier = Classifier(network if device is None else network.to(device), chunk=chunk)
+        self.classifier = TorchModel(network if device is None else network.to(device), chunk=chunk)
 
     def read(self, texts: str | Sequence[str]) -> Sentences:
         """Texts as inputs; says which are cut, and refuses those without a word that is known."""
@@ -156,9 +157,9 @@ class TextModel:
         return self.reader.vectors[[row for row, name in enumerate(self.reader.names) if name is not None]]
 
     @cached_property
-    def random_words(self) -> Words:
+    def random_words(self) -> RandomWords:
         """A reference for what is taken away: another word, drawn at random."""
-        return Words(torch.cat([self.known_vectors, torch.ones_like(self.known_vectors[:, :1])], 1))
+        return RandomWords(torch.cat([self.known_vectors, torch.ones_like(self.known_vectors[:, :1])], 1))
 
     def called(self, number: int) -> str:
         """A class by name, or by number where it has none."""

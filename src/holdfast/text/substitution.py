@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.draws import generator, mixed
 from holdfast.errors import HoldfastError
 from holdfast.robustness import Radii
 from holdfast.robustness.rows import margin
@@ -88,8 +89,7 @@ def _met(at: Tensor, move: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor, Ten
 
 def _any_rows(length: int, words: int, seed: int, draw: int) -> Tensor:
     """A word for every place of a text, the same whatever follows it."""
-    generator = torch.Generator().manual_seed((seed * 1_000_003 + draw) % 2**63)
-    return (words * torch.rand(length, generator=generator, dtype=torch.double)).long()
+    return (words * torch.rand(length, generator=generator(mixed(seed, draw)), dtype=torch.double)).long()
 
 
 def _apart(points: Tensor, vectors: Tensor) -> Tensor:
@@ -103,6 +103,6 @@ def _turned(cases: Cases, rows: Tensor, vectors: Tensor) -> Tensor:
     x = cases.x[:, None].repeat(1, k, 1, 1)
     there = rows >= 0
     x[..., :-1][there] = vectors[rows[there]]
-    logits = cases.model(x.flatten(0, 1), as_it_is=True)
+    logits = cases.model(x.flatten(0, 1), exact=True)
     label, target = (one.repeat_interleave(k) for one in (cases.label, cases.target))
     return (margin(logits, label, target) < 0).view(b, k) & there.any(2)

@@ -12,6 +12,7 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.chunks import Progress, chunked
 from holdfast.criteria.criterion import Criterion, Marginals
+from holdfast.models.model import Access
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
 from holdfast.robustness.rows import Rows
@@ -21,6 +22,8 @@ from holdfast.robustness.steps import norm
 class _Robust(Criterion):
     """Robustness-S of the features that ``relevant`` lets move."""
 
+    family: ClassVar[str] = "Robustness"
+    requires: ClassVar[Access] = Access.GRADIENTS
     robustness: Robustness
 
     @abstractmethod
@@ -28,8 +31,18 @@ class _Robust(Criterion):
         """The features that may move when these are called relevant."""
 
     @final
-    def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
-        return self.robustness.radius(cases, self.moving(cases.subsets(relevant)), progress=progress)
+    def measure(self, cases: Cases, relevant: Tensor, progress: Progress | None) -> Tensor:
+        return self.robustness.radius(cases, self.moving(relevant), progress=progress)
+
+    @property
+    @final
+    def needs(self) -> Access:
+        return self.robustness.needs
+
+    @property
+    @final
+    def bound(self) -> str:
+        return self.robustness.bound
 
     @property
     @final
@@ -60,17 +73,18 @@ class _Robust(Criterion):
             steps=steps,
             classes=classes,
             soft=soft,
-            rivals=state,
+            near_classes=state,
         )
         effects = found.worth if self.higher_is_better else -found.worth
-        return Marginals(found.radius, effects, found.turned, found.rivals)
+        return Marginals(found.radius, effects, found.changed, found.nearest)
 
 
 @dataclass(frozen=True)
-class PerturbRest(_Robust):
+class RobustnessRest(_Robust):
     """Robustness-S̄r: hold the relevant features, let the rest move. Higher: the prediction holds to them."""
 
     robustness: Robustness = field(default_factory=Judge)
+    name: ClassVar[str] = "robustness-rest"
     higher_is_better: ClassVar[bool] = True
 
     def moving(self, relevant: Tensor) -> Tensor:
@@ -78,10 +92,11 @@ class PerturbRest(_Robust):
 
 
 @dataclass(frozen=True)
-class PerturbRelevant(_Robust):
+class RobustnessRelevant(_Robust):
     """Robustness-Sr: let only the relevant features move. Lower: the prediction depends on them."""
 
     robustness: Robustness = field(default_factory=Judge)
+    name: ClassVar[str] = "robustness-relevant"
     higher_is_better: ClassVar[bool] = False
 
     def moving(self, relevant: Tensor) -> Tensor:

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
+from holdfast.draws import generator
 from holdfast.explainers.explainer import Explainer
+from holdfast.models.model import Access
 from holdfast.ranking import Ranking
 
 
@@ -20,17 +22,18 @@ class Random(Explainer):
     """A random order, drawn for every case from the seed and its own input: what is beside it does not matter."""
 
     seed: int = 0
+    name: ClassVar[str] = "random"
     source: ClassVar[str] = "none"
+    requires: ClassVar[Access] = Access.DECISIONS
 
-    def __call__(self, cases: Cases, progress: Progress | None = None) -> Ranking:
+    def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         scores = torch.stack([self._drawn(cases[case]) for case in range(len(cases))])
         return Ranking.by_score(cases, scores.to(cases.x), repr(self))
 
     def _drawn(self, case: Cases) -> Tensor:
         moving = case.x[(case.features.ids >= 0).expand_as(case.x)]  # not its padding
         digest = hashlib.sha256(f"{self.seed} ".encode() + moving.double().cpu().numpy().tobytes()).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
-        return torch.rand(case.features.count, generator=generator)
+        return torch.rand(case.features.count, generator=generator(int.from_bytes(digest[:7], "big")))
 
     def rows(self, features: int) -> int:
         return 0

@@ -1,9 +1,8 @@
-"""The same network, computed faster: batch norms folded away, channels last, half precision for drafts."""
+"""Faster ways to compute the same network: folded batch norms, channels last, low precision for search gradients."""
 
 from __future__ import annotations
 
 import copy
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,52 +16,66 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from holdfast.chunks import out_of_memory
+from holdfast.clock import now
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # subclasses may do more than normalise
 _ALIKE = 1e-3  # of the spread of the scores
-_WORTH = 1.05  # a form must be so many times faster to be taken
-_DRAFT_WORTH, _DRAFT_ALIKE = 1.15, 0.9  # and half precision this much, with slopes that point the same way
+_GAIN = 1.05  # a form must be so many times faster to be taken
+_LOW_GAIN, _LOW_ALIKE = 1.15, 0.9  # and half precision this much, with slopes that point the same way
 _MANY = 128  # rows that keep a GPU busy: with few, all forms take the time it takes to launch them
 _ROUNDS, _TIMED = 3, 0.2  # measurements of each form, and the seconds that one takes at least
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How a classifier computes: the form its module is put in, and how exact a draft of a gradient need be.
+class Execution:
+    """How a model computes its network. Nothing but rounding changes.
 
-    ``fold`` takes batch norms into the convolutions before them, ``channels_last`` lays images out as GPUs and newer
-    CPUs like them. Neither changes what is computed beyond rounding. ``exact``: decisions are asked in single precision
-    throughout, where torch would let a GPU round what convolutions multiply to ten bits. ``draft`` is the precision of
-    gradients of which nothing is claimed. ``even`` fills batches up to powers of two, since a large network takes a GPU
-    seconds to set up for every new size.
+    Attributes:
+        fold: Fold batch norms into the convolutions before them.
+        channels_last: Store images channels last, as GPUs and newer CPUs prefer.
+        exact_decisions: Compute decisions in full single precision, where torch would let a GPU round the factors of
+            convolutions to ten bits.
+        low_precision: The precision of gradients by which a search claims nothing; None: full precision.
+        pad_batches: Fill batches up to powers of two, because a GPU takes seconds to prepare a large network for each
+            new batch size.
     """
 
     fold: bool = False
     channels_last: bool = False
-    exact: bool = False
-    draft: torch.dtype | None = None
-    even: bool = False
+    exact_decisions: bool = False
+    low_precision: torch.dtype | None = None
+    pad_batches: bool = False
 
     @classmethod
-    def of_images(cls, device: torch.device | str) -> Pace:
-        """What pays for large convolutional networks: measured in benchmarks/photographs.py."""
+    def for_images(cls, device: torch.device | str) -> Execution:
+        """Return what is fastest for large convolutional networks, as measured by benchmarks/photographs.py."""
         return cls(True, True).on(device)
 
-    def on(self, device: torch.device | str) -> Pace:
-        """The same form with what belongs to a device; the plain pace stays plain."""
+    def on(self, device: torch.device | str) -> Execution:
+        """Return the same form of the network with the settings of a device; the plain execution stays plain."""
         gpu = torch.device(device).type == "cuda"
-        return self if self == Pace() else replace(self, exact=gpu, draft=torch.float16 if gpu else None, even=gpu)
+        precision = torch.float16 if gpu else None
+        plain = self == Execution()
+        return self if plain else replace(self, exact_decisions=gpu, low_precision=precision, pad_batches=gpu)
 
     def size(self, rows: int) -> int:
-        """How many rows to put through for so many."""
-        return 1 << (rows - 1).bit_length() if self.even else rows
+        """Return how many rows to put through the network for this many rows."""
+        return 1 << (rows - 1).bit_length() if self.pad_batches else rows
 
     def deciding(self) -> AbstractContextManager[None]:
-        """While the module itself is asked."""
-        return _precisely() if self.exact else nullcontext()
+        """Return the context in which the network itself is asked for a decision."""
+        return _precisely() if self.exact_decisions else nullcontext()
 
     def form(self, module: nn.Module, rows: Tensor) -> nn.Module:
-        """The module in this form, or itself where that cannot be made or would not compute the same on ``rows``."""
+        """Return the network in this form.
+
+        Args:
+            module: The network. It is not changed.
+            rows: A few inputs ``[R, *shape]`` on which both forms are compared.
+
+        Returns:
+            The new form, or the module itself if the form cannot be made or does not compute the same.
+        """
         if not self.fold and not self.channels_last:
             return module
         try:
@@ -76,7 +89,7 @@ class Pace:
         return made if _alike(ours, theirs) else module
 
 
-_ASKED = RLock()  # the precision of convolutions is one setting for all threads
+_LOCK = RLock()  # the precision of convolutions is one setting for all threads
 
 
 @contextmanager
@@ -84,7 +97,7 @@ def _precisely() -> Iterator[None]:
     """Convolutions in single precision throughout, on a GPU too."""
     newer = getattr(torch.backends.cudnn, "conv", None)  # torch 2.9: the older name fails once somebody has used it
     place, name, wanted = (newer, "fp32_precision", "ieee") if newer else (torch.backends.cudnn, "allow_tf32", False)
-    with _ASKED:
+    with _LOCK:
         before = getattr(place, name)
         setattr(place, name, wanted)
         try:
@@ -152,81 +165,73 @@ def _is_fixed(norm: Any) -> bool:
     return not norm.training and norm.running_mean is not None
 
 
-def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Pace, int]:
-    """The pace and the rows at a time at which gradients of such rows take least time on their device, by stopwatch.
+def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]:
+    """The execution and the rows at a time at which gradients of such rows take least time on their device, by stopwatch.
 
     Forms are compared on ``rows``, then numbers of rows at a time up to ``most``, then half precision on a GPU.
     """
     gpu = rows.is_cuda
-    plain = Pace(exact=gpu, even=gpu)
+    plain = Execution(exact_decisions=gpu, pad_batches=gpu)
     many = rows[torch.arange(min(most, _MANY if gpu else len(rows)), device=rows.device) % len(rows)]
     kinds = ((False, False), (True, False), (False, True), (True, True))
-    paces = [replace(plain, fold=fold, channels_last=last) for fold, last in kinds]
-    forms = {pace: pace.form(module, rows[:2]) for pace in paces}
-    forms = {pace: form for pace, form in forms.items() if pace == plain or form is not module}
+    candidates = [replace(plain, fold=fold, channels_last=last) for fold, last in kinds]
+    forms = {execution: execution.form(module, rows[:2]) for execution in candidates}
+    forms = {execution: form for execution, form in forms.items() if execution == plain or form is not module}
     speed = dict.fromkeys(forms, 0.0)
     for _ in range(_ROUNDS):  # in turn, so that what else the machine does meets all of them
-        for pace, form in forms.items():
-            speed[pace] = max(speed[pace], _rows_a_second(form, many, pace))
-    best = max(speed, key=lambda pace: speed[pace])
-    best = best if speed[best] > _WORTH * speed[plain] else plain
+        for execution, form in forms.items():
+            speed[execution] = max(speed[execution], _rows_a_second(form, many, execution))
+    best = max(speed, key=lambda execution: speed[execution])
+    best = best if speed[best] > _GAIN * speed[plain] else plain
     form = forms[best]
     if gpu:
-        best = _with_draft(best, form, many)
+        best = _with_low_precision(best, form, many)
     return best, _best_chunk(form, rows, best, most)
 
 
-def _with_draft(pace: Pace, form: nn.Module, rows: Tensor) -> Pace:
-    half = replace(pace, draft=torch.float16)  # bfloat16 is too coarse: slopes point elsewhere
-    exact, drafted = _slope(form, rows, pace), _slope(form, rows, half)
-    alike = float(torch.cosine_similarity(exact.flatten(1), drafted.flatten(1)).mean())  # NaN where half overflows
-    gain = _rows_a_second(form, rows, half) / _rows_a_second(form, rows, pace)
-    return half if alike >= _DRAFT_ALIKE and gain >= _DRAFT_WORTH else pace
+def _with_low_precision(execution: Execution, form: nn.Module, rows: Tensor) -> Execution:
+    half = replace(execution, low_precision=torch.float16)  # bfloat16 is too coarse: slopes point elsewhere
+    exact, low = _slope(form, rows, execution), _slope(form, rows, half)
+    alike = float(torch.cosine_similarity(exact.flatten(1), low.flatten(1)).mean())  # NaN where half overflows
+    gain = _rows_a_second(form, rows, half) / _rows_a_second(form, rows, execution)
+    return half if alike >= _LOW_ALIKE and gain >= _LOW_GAIN else execution
 
 
-def _best_chunk(form: nn.Module, rows: Tensor, pace: Pace, most: int) -> int:
+def _best_chunk(form: nn.Module, rows: Tensor, execution: Execution, most: int) -> int:
     """The smallest number of rows, doubling, past which nothing is gained."""
     size, best = 1, 0.0
     while True:
         some = rows[torch.arange(size, device=rows.device) % len(rows)]
         try:
-            speed = _rows_a_second(form, some, pace)
+            speed = _rows_a_second(form, some, execution)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
             speed = 0.0
-        if speed <= _WORTH * best:
+        if speed <= _GAIN * best:
             return max(1, size // 2)
         if 2 * size > most:
             return size
         size, best = 2 * size, speed
 
 
-def _rows_a_second(form: nn.Module, rows: Tensor, pace: Pace) -> float:
-    _slope(form, rows, pace)  # the first pass sets things up
-    passes, started = 0, _now(rows)
-    while not passes or _now(rows) - started < _TIMED:
-        _slope(form, rows, pace)
+def _rows_a_second(form: nn.Module, rows: Tensor, execution: Execution) -> float:
+    _slope(form, rows, execution)  # the first pass sets things up
+    passes, started = 0, now(rows.device)
+    while not passes or now(rows.device) - started < _TIMED:
+        _slope(form, rows, execution)
         passes += 1
-    return passes * len(rows) / (_now(rows) - started)
+    return passes * len(rows) / (now(rows.device) - started)
 
 
-def _slope(form: nn.Module, rows: Tensor, pace: Pace) -> Tensor:
-    half = pace.draft is not None
+def _slope(form: nn.Module, rows: Tensor, execution: Execution) -> Tensor:
+    half = execution.low_precision is not None
     with torch.enable_grad():
         points = rows.detach().requires_grad_(True)
-        with torch.autocast(rows.device.type, dtype=pace.draft, enabled=half):
+        with torch.autocast(rows.device.type, dtype=execution.low_precision, enabled=half):
             scores = form(points)
         (slope,) = torch.autograd.grad(scores.float().amax(1).sum(), points, allow_unused=True, materialize_grads=True)
     return slope
-
-
-def _now(rows: Tensor) -> float:
-    if rows.is_cuda:
-        torch.cuda.synchronize(rows.device)
-    elif rows.device.type == "mps":
-        torch.mps.synchronize()
-    return time.perf_counter()
 
 
 def _alike(ours: Tensor, theirs: Tensor) -> bool:

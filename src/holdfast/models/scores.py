@@ -1,4 +1,4 @@
-"""What the scores of a network are, found out by asking it once, and logits read from them."""
+"""What kind of scores a network returns, and how to get logits from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from holdfast.chunks import chunked
-from holdfast.errors import HoldfastError
+from holdfast.draws import generator
+from holdfast.errors import HoldfastError, first_line
 
 Kind = Literal["logits", "log-probabilities", "softmax", "probabilities"]
 
@@ -20,19 +21,39 @@ _SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
 
 @dataclass(frozen=True)
 class Scores:
-    """A row's scores: one for each of ``classes``, of that ``kind``.
+    """What a network returns for a row.
 
-    ``softmax`` are probabilities whose logits can be seen on their way, ``probabilities`` those where they cannot.
+    Attributes:
+        kind: ``"softmax"``: probabilities whose logits torch can observe. ``"probabilities"``: those where it cannot.
+        classes: How many scores a row has.
     """
 
     kind: Kind
     classes: int
 
     @classmethod
-    def of(cls, module: nn.Module, rows: Tensor, inputs: int, chunk: int | None) -> Scores:
-        """What the module makes of ``rows``: its first ``inputs``, and noise that may leave the module's domain."""
-        out, last = _asked(module, rows, chunk)
-        _check(out[:inputs])
+    def of(cls, module: nn.Module, rows: Tensor, box: tuple[Tensor | None, Tensor | None], chunk: int | None) -> Scores:
+        """Find out what a module returns by asking it about a few rows and noisy copies of them.
+
+        Args:
+            module: The network, or a function as a module.
+            rows: Inputs ``[R, *shape]``, in the module's precision.
+            box: The bounds of inputs; noise is clipped to them.
+            chunk: Rows that go through the module at once; None: all.
+
+        Returns:
+            The kind of scores, and how many classes there are.
+
+        Raises:
+            HoldfastError: The module does not accept the rows, or does not return finite scores ``[R, classes]``.
+        """
+        noise = torch.randn(8, *rows.shape[1:], generator=generator(0)).to(rows)
+        some = rows[:8]
+        probes = torch.cat([some, some[:1] + noise * some.std(correction=0).clamp_min(0.1)])
+        low, high = box
+        probes = probes if low is None else probes.clamp(low, high)
+        out, last = _asked(module, probes, chunk)
+        _check(out[: len(some)])  # noise may leave the module's domain
         score = out[torch.isfinite(out).all(1)].to(torch.promote_types(rows.dtype, torch.float32))
         tolerance = 100 * torch.finfo(rows.dtype).eps
         one = torch.ones(len(score)).to(score)
@@ -44,7 +65,7 @@ class Scores:
         return cls(kind, out.shape[1])
 
     def logits(self, module: nn.Module, rows: Tensor, dtype: torch.dtype) -> Tensor:
-        """The module's logits in ``dtype``, whatever it puts out."""
+        """Return the module's logits ``[R, classes]`` in ``dtype``, whatever kind of scores it returns."""
         if self.kind == "softmax":
             with SoftmaxInputs() as seen:
                 probabilities = module(rows)
@@ -57,7 +78,7 @@ class Scores:
 
 
 class SoftmaxInputs(TorchFunctionMode):
-    """Remembers what went into each softmax, so that the logits behind a module's last one can be used."""
+    """Records the input of each softmax, so that the logits behind a module's last softmax can be used."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,16 +93,16 @@ class SoftmaxInputs(TorchFunctionMode):
         return out
 
     def holds(self, out: Tensor) -> bool:
-        """Whether a softmax was the last thing done to it."""
+        """Return whether a softmax produced this tensor."""
         return any(result is out for result, _ in self._seen)
 
     def input_of(self, out: Tensor) -> Tensor:
-        """What the softmax that gave ``out`` was given."""
+        """Return the input of the softmax that produced this tensor."""
         return next(given for result, given in reversed(self._seen) if result is out)
 
 
 def _asked(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, bool]:
-    """What the module returns, and whether a softmax was the last thing it did."""
+    """Return the module's output, and whether a softmax was its last operation."""
 
     def work(piece: slice) -> tuple[Tensor, bool]:
         with SoftmaxInputs() as seen:
@@ -112,8 +133,3 @@ def _check(out: Tensor) -> None:
         )
     if not bool(torch.isfinite(out).all()):
         raise HoldfastError("the module returns NaN or infinite scores.")
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says first, as the end of a sentence."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".") + "."

@@ -1,0 +1,1 @@
+"""Models: what a classifier can do, and the kinds of classifiers that can be asked."""

@@ -1,0 +1,134 @@
+"""A function as a model: scores or decisions, without gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.cases import AskableModel
+from holdfast.chunks import chunked
+from holdfast.errors import HoldfastError, first_line
+from holdfast.models.model import Access, Queries
+from holdfast.models.scores import Scores
+from holdfast.models.torch import Bound, check_class_names, read_bounds, shown_bounds
+
+
+class FunctionModel(AskableModel):
+    """A function from NumPy rows ``[R, *shape]`` to scores ``[R, classes]`` or to decisions ``[R]``.
+
+    >>> model = FunctionModel(forest.predict_proba, bounds=(0, 1))
+    >>> model = FunctionModel(forest.predict, classes=3)             # returns decisions 0, 1 or 2
+
+    Scores are explained as they are: probabilities stay probabilities. A decision counts as a score of 1 for its class
+    and 0 for the others. Methods that need gradients refuse the model.
+
+    Args:
+        function: Called with a float array; must return the same answer for the same rows.
+        bounds: The box that inputs live in, ``(low, high)``; None: inputs are not bounded.
+        classes: Names of the classes of a function that returns scores. Their number, or ``decisions=True`` and
+            their names, for a function that returns decisions.
+        decisions: Whether the function returns decisions. Default: whether ``classes`` is a number.
+        chunk: Rows that the function gets at once.
+
+    Raises:
+        HoldfastError: An argument is malformed.
+    """
+
+    device = torch.device("cpu")
+    dtype = torch.float32
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        bounds: tuple[Bound, Bound] | None = None,
+        *,
+        classes: Sequence[str] | int = (),
+        decisions: bool | None = None,
+        chunk: int = 1024,
+    ):
+        if not callable(function):
+            raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
+        names = tuple(map(str, range(classes) if isinstance(classes, int) else classes))
+        decides = isinstance(classes, int) if decisions is None else decisions
+        if (decides or isinstance(classes, int)) and len(names) < 2:
+            raise HoldfastError(f"classes must be at least 2, got {len(names)}.")
+        if chunk < 1:
+            raise HoldfastError(f"chunk must be at least one row, got {chunk}.")
+        self.access = Access.DECISIONS if decides else Access.SCORES
+        self.low, self.high = read_bounds(bounds, self.device, self.dtype)
+        self.queries = Queries()
+        self._function = _Function(function, len(names) if decides else None).eval()
+        self._names, self._chunk = names, chunk
+        self._scores: Scores | None = None
+
+    def __repr__(self) -> str:
+        return f"FunctionModel({self.access}, bounds={shown_bounds(self.low, self.high)})"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        if self._names or self._scores is None:
+            return self._names
+        return tuple(map(str, range(self._scores.classes)))
+
+    def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
+        rows = torch.as_tensor(rows).to(self.dtype)
+        if rows.ndim < 2 or not len(rows):
+            raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
+        self._probe(rows)
+        parts = chunked(lambda piece: self._function(rows[piece]), len(rows), self._chunk)
+        scores = torch.cat([part for _, part in parts]).to(self.dtype)
+        self.queries += Queries(forward=len(rows))
+        return scores
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        sums_to_one = self._scores is not None and self._scores.kind in ("softmax", "probabilities")
+        return scores if sums_to_one else scores.softmax(1)
+
+    def chunk(self, rows: Tensor, gradient: bool = True) -> int:
+        return self._chunk
+
+    def check_ready(self) -> None:
+        """A function is always ready."""
+
+    def on(self, device: torch.device | str) -> FunctionModel:
+        """Return the model itself: a function stays where it is."""
+        if torch.device(device).type != "cpu":
+            raise HoldfastError(f"a FunctionModel computes on the CPU and cannot be moved to {device}.")
+        return self
+
+    def _probe(self, rows: Tensor) -> None:
+        """Find out, once, what the function returns."""
+        if self._scores is None:
+            scores = Scores.of(self._function, rows, (self.low, self.high), self._chunk)
+            check_class_names(self._names, scores.classes)
+            self._scores = scores
+
+
+class _Function(nn.Module):
+    """A function of NumPy rows as a module; decisions become rows of zeros and a one."""
+
+    def __init__(self, function: Callable[[Any], Any], classes: int | None):
+        super().__init__()
+        self.function, self.decisions = function, classes
+
+    def forward(self, rows: Tensor) -> Tensor:
+        try:
+            out = torch.as_tensor(self.function(rows.detach().cpu().numpy())).to(rows.device)
+        except TypeError as error:
+            raise HoldfastError(f"the function must return numbers: {first_line(error)}") from error
+        if self.decisions is None:
+            return out.to(rows.dtype) if out.ndim == 2 else out
+        if out.shape != rows.shape[:1] or out.is_floating_point():
+            raise HoldfastError(
+                f"the function must return whole decisions [R]: {len(rows)} rows gave {out.dtype} of shape "
+                f"{tuple(out.shape)}."
+            )
+        if bool(((out < 0) | (out >= self.decisions)).any()):
+            raise HoldfastError(
+                f"the function must return decisions from 0 to {self.decisions - 1}, it returned {int(out.min())} to "
+                f"{int(out.max())}."
+            )
+        return nn.functional.one_hot(out.long(), self.decisions).float()

@@ -1,0 +1,216 @@
+"""What a model can do: the interface that explainers, criteria and robustness methods work with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from holdfast.errors import HoldfastError, unknown_name
+
+
+class Access(IntEnum):
+    """What can be asked of a model. Each level includes those before it.
+
+    Explainers, criteria and robustness methods state the level that they require; a model states the level it gives.
+    """
+
+    DECISIONS = 1
+    SCORES = 2
+    GRADIENTS = 3
+    LAYERS = 4
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Rows put through a model.
+
+    Attributes:
+        forward: All rows.
+        gradient: The rows that were also differentiated.
+    """
+
+    forward: int = 0
+    gradient: int = 0
+
+    def __add__(self, other: Queries) -> Queries:
+        return Queries(self.forward + other.forward, self.gradient + other.gradient)
+
+    def __sub__(self, other: Queries) -> Queries:
+        return Queries(self.forward - other.forward, self.gradient - other.gradient)
+
+
+class Model(ABC):
+    """A classifier: rows ``[R, *shape]`` in, one score a class out.
+
+    Attributes:
+        access: What can be asked of it.
+        device: Where its inputs and outputs live.
+        dtype: The precision of inputs, radii and scores.
+        low: The smallest allowed input, broadcastable to one input; None without bounds.
+        high: The largest allowed input; None without bounds.
+        queries: Rows put through so far.
+    """
+
+    access: Access
+    device: torch.device
+    dtype: torch.dtype
+    low: Tensor | None
+    high: Tensor | None
+    queries: Queries
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; their numbers if none were given; empty until the model has been asked once."""
+
+    @abstractmethod
+    def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
+        """Return the scores of rows, without gradients.
+
+        Args:
+            rows: Inputs ``[R, *shape]``.
+            exact: Compute by the model itself, not by a faster form that rounds differently.
+
+        Returns:
+            Logits ``[R, classes]``, or what the model gives in their place.
+        """
+
+    @abstractmethod
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Return the probabilities that scores ``[R, classes]`` of this model stand for."""
+
+    @abstractmethod
+    def chunk(self, rows: Tensor, gradient: bool = True) -> int:
+        """Return how many rows of this shape go through the model at once."""
+
+    @abstractmethod
+    def ask(self, x: Any, label: Any = None, target: Any = None, features: Any = None) -> Any:
+        """Return ``Cases`` that ask about inputs; see ``AskableModel.ask``, which knows their type."""
+
+    @abstractmethod
+    def check_ready(self) -> None:
+        """Refuse a model that would give random answers."""
+
+    @abstractmethod
+    def on(self, device: torch.device | str) -> Model:
+        """Return this model on a device: itself if it is there, a copy otherwise."""
+
+    def warn_if_saturated(self, scores: Tensor) -> None:  # noqa: B027  # most models have nothing to warn about
+        """Warn if scores ``[R, classes]`` have been rounded so that gradients vanish."""
+
+    def class_name(self, number: int) -> str:
+        """Return the name of a class."""
+        return self.classes[number] if number < len(self.classes) else str(number)
+
+    def class_number(self, name: str) -> int:
+        """Return the number of a class.
+
+        Args:
+            name: Its name in any case, or its number as text.
+
+        Raises:
+            HoldfastError: No class, or more than one, has this name; the nearest one is suggested.
+        """
+        return class_number(name, self.classes)
+
+
+class DifferentiableModel(Model):
+    """A model whose scores can be differentiated with respect to its input.
+
+    Attributes:
+        low_precision: Whether gradients may be computed in low precision where a caller allows it.
+    """
+
+    low_precision: bool = False
+
+    @abstractmethod
+    def gradient(
+        self, rows: Tensor, loss: Callable[[Tensor], Tensor], *, low_precision: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return scores and the gradient of a loss at the same points, in one pass.
+
+        Args:
+            rows: Inputs ``[R, *shape]``.
+            loss: From scores ``[R, classes]`` to values ``[R]``.
+            low_precision: Accept a less exact gradient, for searches that claim nothing by it.
+
+        Returns:
+            Scores ``[R, classes]``, detached, and the gradient ``[R, *shape]``.
+        """
+
+    @abstractmethod
+    def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
+        """Return logits ``[R, classes]`` for the caller to differentiate; every row counts as one with gradient."""
+
+
+def class_number(name: str, classes: Sequence[str]) -> int:
+    """Return the number of a class by its name in any case, or by its number as text.
+
+    Raises:
+        HoldfastError: No class, or more than one, has this name; the nearest one is suggested.
+    """
+    numbers = [number for number, one in enumerate(classes) if one.lower() == name.lower()]
+    if len(numbers) > 1:
+        raise HoldfastError(f"{len(numbers)} classes are called {name!r}: use a number, {' or '.join(map(str, numbers))}.")
+    if not numbers and name.isdecimal() and len(name) < 10:
+        return int(name)
+    if not numbers:
+        raise unknown_name("class", name, classes, most=20)
+    return numbers[0]
+
+
+# ---------------------------------------------------------------------- the one check
+
+
+@runtime_checkable
+class Requiring(Protocol):
+    """Whatever states what it requires of a model."""
+
+    requires: ClassVar[Access]
+
+    @property
+    def needs(self) -> Access:
+        """What this instance requires, given its settings."""
+
+
+Method = TypeVar("Method", bound=Requiring)
+
+
+def check_access(method: Requiring, model: Model, others: Callable[[], Sequence[str]] | None = None) -> None:
+    """Refuse a method that requires more than the model gives. This is the only place that does.
+
+    Args:
+        method: An explainer, criterion or robustness method.
+        model: The model it is asked to work on.
+        others: Names of methods of the same kind that the model would do for.
+
+    Raises:
+        HoldfastError: The model does not give what the method needs; the message names methods that would fit.
+    """
+    if method.needs <= model.access:
+        return
+    fitting = list(others()) if others is not None else []
+    hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
+    raise HoldfastError(
+        f"{type(method).__name__} needs {method.needs}, and the {type(model).__name__} gives only {model.access}: {hint}."
+    )
+
+
+def differentiable(model: Model) -> DifferentiableModel:
+    """Return the model as one with gradients.
+
+    Raises:
+        HoldfastError: It has none. Methods are checked before they run, so this is for direct callers.
+    """
+    if not isinstance(model, DifferentiableModel):
+        raise HoldfastError(f"gradients are needed, and the {type(model).__name__} gives only {model.access}.")
+    return model

@@ -1,0 +1,333 @@
+"""A torch module as a model: logits, gradients, bounds of the input, and how often it was asked."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from holdfast.cases import AskableModel
+from holdfast.chunks import chunked
+from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.models.execution import Execution, fastest
+from holdfast.models.model import Access, DifferentiableModel, Model, Queries
+from holdfast.models.scores import Scores
+
+Bound = float | Sequence[float] | Tensor
+
+_CPU_ACTIVATIONS = 16 * 2**20  # about a core's share of cache: larger batches are slower
+_CPU_FEW = 2**30  # bytes that a few rows of a large network may take: one row at a time is slower, too
+_GPU_SHARE = 1 / 8  # of a GPU's memory that activations may fill
+
+
+class TorchModel(AskableModel, DifferentiableModel):
+    """A ``torch.nn.Module`` that maps ``[R, *shape]`` to one score a class.
+
+    >>> model = TorchModel(net.eval(), bounds=(0, 1), classes=["cat", "dog"])
+    >>> cases = model.ask(x)                     # why this class?
+    >>> cases = model.ask(x, target="dog")       # why not a dog?
+
+    The module must be in eval mode. It keeps its device and dtype, and must not change after it was first asked.
+    It may return logits, log-probabilities or probabilities. The logits behind a final softmax are used where torch
+    can observe it. Where it cannot, logarithms of the probabilities are used, and saturated inputs give a warning,
+    because a vanishing gradient would read as robustness.
+
+    Args:
+        module: The network.
+        bounds: The box that inputs live in: ``(low, high)``, two numbers or two tensors that broadcast against one
+            input. None: inputs are not bounded.
+        normalize: ``(mean, std)`` for each channel, applied to inputs before the module. Inputs, bounds and radii stay
+            in the units of ``bounds``.
+        classes: Names of the classes.
+        chunk: Rows that go through the module at once. Default: counted from the memory that one row's activations
+            take, so it never depends on timing.
+        execution: A faster way to compute the same, as ``tuned`` finds it. Decisions are always computed by the module
+            itself.
+
+    Raises:
+        HoldfastError: An argument is malformed, or the module is in training mode.
+    """
+
+    access = Access.LAYERS
+
+    def __init__(
+        self,
+        module: nn.Module,
+        bounds: tuple[Bound, Bound] | None = None,
+        *,
+        normalize: tuple[Bound, Bound] | None = None,
+        classes: Sequence[str] = (),
+        chunk: int | None = None,
+        execution: Execution | None = None,
+    ):
+        if not isinstance(module, nn.Module):
+            raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
+        if chunk is not None and chunk < 1:
+            raise HoldfastError(f"chunk must be at least one row, got {chunk}.")
+        self.module = module if normalize is None else Normalized(module, *_mean_and_std(normalize))
+        self.check_ready()
+        weight = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), torch.zeros(0))
+        self.device: torch.device = weight.device
+        self.module_dtype: torch.dtype = weight.dtype
+        #: Points, radii and logits are kept in at least single precision, whatever the module computes in.
+        self.dtype: torch.dtype = torch.promote_types(weight.dtype, torch.float32)
+        self.low, self.high = read_bounds(bounds, self.device, self.dtype)
+        self.queries = Queries()
+        self.execution = Execution() if execution is None else execution
+        self._names = tuple(map(str, classes))
+        self._chunk = chunk
+        self._chunks: dict[tuple[int, ...], int] = {}
+        self._classes: tuple[str, ...] = ()
+        self._scores: Scores | None = None  # what the module returns, once it was asked
+        self._form: nn.Module | None = None  # the module as the execution computes it
+
+    def __repr__(self) -> str:
+        output = "not asked yet" if self._scores is None else self._scores.kind
+        return f"TorchModel({type(self.module).__name__}, bounds={shown_bounds(self.low, self.high)}, output={output})"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        if self._scores is None:
+            return self._names
+        return self._classes
+
+    @property
+    def low_precision(self) -> bool:
+        return self.execution.low_precision is not None
+
+    # ------------------------------------------------------------------ asking
+
+    def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
+        rows = torch.as_tensor(rows).to(self.device, self.dtype)
+        if rows.ndim < 2 or not len(rows):
+            raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
+        self._probe(rows)
+        module = self.module if exact else self._faster(rows)
+        with torch.no_grad(), self.execution.deciding() if exact else nullcontext():
+            size = self.chunk(rows, gradient=False)
+            parts = chunked(lambda piece: self._logits(rows[piece], module), len(rows), size)
+            logits = torch.cat([part for _, part in parts])
+        self.queries += Queries(forward=len(rows))
+        return logits
+
+    def gradient(
+        self, rows: Tensor, loss: Callable[[Tensor], Tensor], *, low_precision: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        self._probe(rows)
+        with torch.enable_grad():
+            points = rows.detach().requires_grad_(True)
+            precision = self.execution.low_precision if low_precision else None
+            logits = self._logits(points, self._faster(rows), precision)
+            value = loss(logits).sum()
+            slope = torch.zeros_like(rows)
+            if value.requires_grad:  # not so if no score depends on the input
+                (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
+        self.queries += Queries(forward=len(rows), gradient=len(rows))
+        return logits.detach(), slope
+
+    def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
+        self._probe(rows)
+        self.queries += Queries(forward=len(rows), gradient=len(rows))
+        return self._logits(rows, self.module if exact else self._faster(rows))
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return scores.softmax(1)
+
+    def check_ready(self) -> None:
+        """Refuse a module in training mode: dropout and batch statistics would make radii random."""
+        if self.module.training:
+            raise HoldfastError("the module is in training mode: call module.eval() before asking about it.")
+
+    # ------------------------------------------------------------------ variants
+
+    def with_module(self, module: nn.Module) -> TorchModel:
+        """Return this model with another module: same bounds, class names, execution and counts so far."""
+        other = copy.copy(self)
+        other.module, other._chunks, other._scores, other._form = module, {}, None, None
+        return other
+
+    def on(self, device: torch.device | str) -> TorchModel:
+        if torch.device(device) == self.device:
+            return self
+        other = self.with_module(copy.deepcopy(self.module).to(device))
+        other.device = torch.zeros(0, device=device).device  # "cuda" becomes "cuda:0"
+        other.low, other.high = (None if end is None else end.to(device) for end in (self.low, self.high))
+        if other.device.type != self.device.type:
+            other.execution = self.execution.on(device)
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_form": None}  # made again where it arrives
+
+    def tuned(self, x: Any) -> TorchModel:
+        """Return this model with the execution that is fastest for inputs like ``x`` on its device.
+
+        Measures, with a clock, forms of the network that compute the same (batch norms folded into convolutions,
+        channels last), batch sizes, and half precision on a GPU. This takes seconds and pays for large networks.
+        Another run may choose another batch size, which changes results by rounding.
+
+        Args:
+            x: Inputs ``[B, *shape]`` to measure with.
+
+        Returns:
+            A copy that shares the module.
+        """
+        self.check_ready()
+        rows = torch.as_tensor(x)[:8].detach().to(self.device, self.dtype)
+        plain, other = self.with_module(self.module), self.with_module(self.module)
+        plain.execution, plain._chunk = Execution(), None
+        plain(rows)  # refuses inputs that do not fit
+        other.execution, size = fastest(self.module, rows.to(self.module_dtype), 2 * plain.chunk(rows))
+        other._chunks = {tuple(rows.shape[1:]): size}
+        return other
+
+    # ------------------------------------------------------------------ batch size
+
+    def chunk(self, rows: Tensor, gradient: bool = True) -> int:
+        """Return how many rows of this shape go through the module at once; twice as many without gradients."""
+        if self._chunk is not None:
+            return self._chunk
+        shape = tuple(rows.shape[1:])
+        if shape not in self._chunks:
+            self._chunks[shape] = self._measure_chunk(rows[:1])
+        return self._chunks[shape] if gradient else min(2 * self._chunks[shape], self._most())
+
+    def _measure_chunk(self, row: Tensor) -> int:
+        """Return how many rows' saved activations fill a memory budget. Counted, not timed: always the same answer."""
+        self._probe(row)
+        held: dict[int, int] = {}
+
+        def note(tensor: Tensor) -> Tensor:
+            held[tensor.data_ptr()] = tensor.nbytes
+            return tensor
+
+        parameters = {p.data_ptr() for p in self.module.parameters()}
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
+            self._logits(row.detach().requires_grad_(True), self.module)
+        bytes_a_row = row.nbytes + sum(size for place, size in held.items() if place not in parameters)
+        if self.device.type == "cpu":
+            few = max(1, min(8, _CPU_FEW // bytes_a_row))
+            return max(few, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
+        memory = torch.cuda.get_device_properties(self.device).total_memory if self.device.type == "cuda" else 2**35
+        most = max(1, min(self._most(), int(_GPU_SHARE * memory) // bytes_a_row))
+        return 1 << (most.bit_length() - 1) if self.execution.pad_batches else most
+
+    def _most(self) -> int:
+        return 256 if self.device.type == "cpu" else 8192
+
+    # ------------------------------------------------------------------ what the module returns
+
+    def _faster(self, rows: Tensor) -> nn.Module:
+        if self._form is None:
+            self._form = self.execution.form(self.module, rows[:2].detach().to(self.module_dtype))
+        return self._form
+
+    def _logits(self, rows: Tensor, module: nn.Module, precision: torch.dtype | None = None) -> Tensor:
+        count, size = len(rows), self.execution.size(len(rows))
+        size = max(count, min(size, self._chunk or size))
+        if size > count:
+            rows = torch.cat([rows, rows[-1:].detach().expand(size - count, *rows.shape[1:])])
+        low = nullcontext() if precision is None else torch.autocast(rows.device.type, dtype=precision)
+        with low:
+            return self._probe(rows.detach()).logits(module, rows.to(self.module_dtype), self.dtype)[:count]
+
+    def _probe(self, rows: Tensor) -> Scores:
+        """Find out, once, what the module returns."""
+        if self._scores is None:
+            box = (self.low, self.high)
+            scores = Scores.of(self.module, rows.to(self.module_dtype), box, self._chunk)
+            check_class_names(self._names, scores.classes)
+            self._scores, self._classes = scores, self._names or tuple(map(str, range(scores.classes)))
+        return self._scores
+
+    def warn_if_saturated(self, scores: Tensor) -> None:
+        """Warn if probabilities have been rounded to 0 and 1: there is no gradient to follow."""
+        if self._scores is None or self._scores.kind != "probabilities":
+            return
+        floor = torch.tensor(torch.finfo(scores.dtype).tiny, dtype=scores.dtype).log()
+        flat = int((scores.topk(2).values[:, 1] <= floor).sum())
+        if flat:
+            warnings.warn(
+                f"the module returns probabilities and {flat} of {len(scores)} inputs saturate them: gradients "
+                "vanish there, so a large or censored radius does not mean robustness; return logits instead.",
+                HoldfastWarning,
+                stacklevel=4,
+            )
+
+
+def layers_of(model: Model) -> TorchModel:
+    """Return the model as one whose layers can be reached.
+
+    Raises:
+        HoldfastError: It is not a torch module.
+    """
+    if not isinstance(model, TorchModel):
+        raise HoldfastError(f"the layers of a torch module are needed, got a {type(model).__name__}.")
+    return model
+
+
+def read_bounds(
+    bounds: tuple[Bound, Bound] | None, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None]:
+    """Check the bounds of inputs and return both ends as tensors; two times None without bounds."""
+    if bounds is None:
+        return None, None
+    try:
+        low, high = (torch.as_tensor(bound).to(device, dtype) for bound in bounds)
+    except (TypeError, ValueError) as error:
+        raise HoldfastError(f"bounds must be (low, high) or None, got {bounds!r}.") from error
+    if not bool((low < high).all()) or not bool(torch.isfinite(low + high).all()):
+        raise HoldfastError(f"bounds must be finite with low < high, got {shown_bounds(low, high)}.")
+    return low, high
+
+
+def shown_bounds(low: Tensor | None, high: Tensor | None) -> str:
+    """Return bounds as short text."""
+    if low is None or high is None:
+        return "None"
+    low_text, high_text = (
+        f"{end.item():g}" if end.ndim == 0 else f"tensor{tuple(end.shape)}" for end in (low, high)
+    )
+    return f"({low_text}, {high_text})"
+
+
+def check_class_names(names: tuple[str, ...], count: int) -> None:
+    """Refuse names of another number of classes than the model has."""
+    if names and len(names) != count:
+        raise HoldfastError(f"{len(names)} classes are named, and the model has {count}.")
+
+
+class Normalized(nn.Module):
+    """A module whose inputs are first shifted and scaled, channel by channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, module: nn.Module, mean: Tensor, std: Tensor):
+        super().__init__()
+        self.module = module
+        weight = next(module.parameters(), mean)
+        self.register_buffer("mean", mean.to(weight))
+        self.register_buffer("std", std.to(weight))
+        self.train(module.training)
+
+    def forward(self, rows: Tensor) -> Any:
+        shape = (-1, *[1] * (rows.ndim - 2))
+        return self.module((rows - self.mean.view(shape)) / self.std.view(shape))
+
+
+def _mean_and_std(normalize: Any) -> tuple[Tensor, Tensor]:
+    try:
+        mean, std = (torch.as_tensor(part, dtype=torch.double).flatten() for part in normalize)
+    except (TypeError, ValueError) as error:
+        raise HoldfastError(f"normalize must be (mean, std), numbers or one a channel, got {normalize!r}.") from error
+    if not bool(torch.isfinite(mean).all()) or not bool((torch.isfinite(std) & (std > 0)).all()):
+        raise HoldfastError(f"normalize must be finite with std > 0, got {normalize!r}.")
+    if len(mean) != len(std) and 1 not in (len(mean), len(std)):
+        raise HoldfastError(f"normalize has {len(mean)} means and {len(std)} deviations: give one a channel of both.")
+    return mean, std
