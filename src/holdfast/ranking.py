@@ -20,7 +20,7 @@ class Ranking:
     """The features of each case, most relevant first: ``order [B, d]``, with ``scores [B, d]`` that fall along it.
 
     ``scores`` are indexed by feature and rank exactly as ``order`` does. ``count [B]`` is the number of features the
-    case has; what is past it is padding that moves nothing, and comes last. ``doubt [B]``, where errors are known, is
+    case has; what is past it is padding that moves nothing, and comes last. ``uncertain [B]``, where errors are known, is
     the share of the features whose place ahead of a cut is not settled: a standard error less and they would miss it.
     ``empty [B]``: the order of a case says nothing, as its ``notes`` explain.
     """
@@ -29,13 +29,13 @@ class Ranking:
     scores: Tensor
     count: Tensor
     method: str = ""
-    doubt: Tensor | None = None
+    uncertain: Tensor | None = None
     notes: tuple[str, ...] = ()
-    empty: Tensor = None  # type: ignore[assignment]  # none of them, unless said
+    uninformative: Tensor = None  # type: ignore[assignment]  # none of them, unless said
 
     def __post_init__(self) -> None:
-        if self.empty is None:
-            object.__setattr__(self, "empty", torch.zeros_like(self.count, dtype=torch.bool))
+        if self.uninformative is None:
+            object.__setattr__(self, "uninformative", torch.zeros_like(self.count, dtype=torch.bool))
         if self.order.shape != self.scores.shape or self.order.ndim != 2:
             raise HoldfastError(
                 f"order and scores must both be [B, d], got {tuple(self.order.shape)} and {tuple(self.scores.shape)}."
@@ -48,9 +48,9 @@ class Ranking:
         return len(self.order)
 
     def __getitem__(self, which: slice) -> Ranking:
-        doubt = None if self.doubt is None else self.doubt[which]
+        uncertain = None if self.uncertain is None else self.uncertain[which]
         return Ranking(
-            self.order[which], self.scores[which], self.count[which], self.method, doubt, self.notes, self.empty[which]
+            self.order[which], self.scores[which], self.count[which], self.method, uncertain, self.notes, self.uninformative[which]
         )
 
     @classmethod
@@ -79,8 +79,8 @@ class Ranking:
     def joined(cls, rankings: Sequence[Ranking]) -> Ranking:
         """Rankings of several batches of cases as one; notes and doubts stay behind."""
         order, scores = torch.cat([one.order for one in rankings]), torch.cat([one.scores for one in rankings])
-        count, empty = torch.cat([one.count for one in rankings]), torch.cat([one.empty for one in rankings])
-        return cls(order, scores, count, empty=empty)
+        count, empty = torch.cat([one.count for one in rankings]), torch.cat([one.uninformative for one in rankings])
+        return cls(order, scores, count, uninformative=empty)
 
     def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
         """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features.

@@ -227,7 +227,7 @@ def test_orders_that_mean_nothing_are_left_out() -> None:
     class Empty(hf.Explainer):
         def __call__(self, cases: hf.Cases, progress: object = None) -> hf.Ranking:
             ranking = hf.Grad()(cases)
-            return replace(ranking, empty=torch.arange(len(cases)) == 0)
+            return replace(ranking, uninformative=torch.arange(len(cases)) == 0)
 
     result = sensitivity(_cases(), {"empty": Empty()}, samples=3)
     assert bool(result.values[0, 0].isnan())

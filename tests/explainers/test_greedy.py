@@ -156,15 +156,15 @@ def test_subsets_that_do_not_tell_features_apart_leave_them_in_doubt() -> None:
 def test_doubt_is_told_only_where_errors_are_known() -> None:
     cases = _cases()
     for explainer in (hf.OneStepBanzhaf(), hf.GreedyAS(samples=1), hf.Greedy(hf.RobustnessRest(hf.MinNorm(steps=10)))):
-        assert explainer(cases).doubt is None, explainer
+        assert explainer(cases).uncertain is None, explainer
 
 
 def test_a_decision_that_is_another_one_already_is_said_so() -> None:
     cases = _cases(1)
     other = cases.model.ask(cases.x, label=(cases.label + 1) % 4)
     ranking = hf.GreedyAS(samples=3)(other)
-    assert ranking.doubt is not None
-    assert ranking.doubt.tolist() == [1]
+    assert ranking.uncertain is not None
+    assert ranking.uncertain.tolist() == [1]
     assert "worth more than another" in ranking.notes[0]
 
 
@@ -210,8 +210,8 @@ def test_small_steps_and_budgets_rank_what_they_say() -> None:
         _cases(1), progress=lambda done, total: seen.append((done, total))
     )
     assert seen == [(2, 5), (4, 5), (5, 5)]
-    assert ranking.doubt is not None
-    assert bool(((ranking.doubt >= 0) & (ranking.doubt <= 1)).all())
+    assert ranking.uncertain is not None
+    assert bool(((ranking.uncertain >= 0) & (ranking.uncertain <= 1)).all())
 
 
 def test_paper_settings_run() -> None:
@@ -305,8 +305,8 @@ def test_a_case_that_never_changes_is_noted_beside_others_that_do() -> None:
     cases = hf.TorchModel(net, (0, 1)).ask(x)
     cases = cases.model.ask(x, features=hf.Features.columns([0, 2, 3, 4, 5, 6, 7], n=D))  # the switch never moves
     ranking = hf.GreedyAS(samples=3)(cases)
-    assert ranking.doubt is not None
-    assert ranking.doubt.tolist()[0] == 1
+    assert ranking.uncertain is not None
+    assert ranking.uncertain.tolist()[0] == 1
     assert "case 0:" in ranking.notes[0]
     assert int(ranking.order[1, 0]) == 0
     assert bool(torch.isfinite(ranking.scores).all())

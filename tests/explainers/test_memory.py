@@ -36,7 +36,7 @@ def test_cases_in_blocks_are_ranked_as_all_together(
     alone = explainer(cases, lambda *seen: done.append(seen))
     assert sizes == [1] * 7
     assert torch.equal(alone.order, whole.order)
-    assert torch.equal(alone.empty, whole.empty)
+    assert torch.equal(alone.uninformative, whole.uninformative)
     assert done == sorted(done)
     assert done[-1][0] == done[-1][1]
 
@@ -54,10 +54,10 @@ def test_cases_that_never_turn_are_named_by_their_place(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(greedy, "room", lambda device: 1)
     ranking = hf.GreedyAS.quick()(cases)
-    assert ranking.empty.tolist() == [False, False, True, False]
-    assert ranking.doubt is not None
-    assert ranking.doubt.shape == (4,)
-    assert float(ranking.doubt[2]) == 1
+    assert ranking.uninformative.tolist() == [False, False, True, False]
+    assert ranking.uncertain is not None
+    assert ranking.uncertain.shape == (4,)
+    assert float(ranking.uncertain[2]) == 1
     assert any("for case 2" in note for note in ranking.notes)
     with pytest.raises(hf.HoldfastError, match="any of the 1 cases"):
         hf.GreedyAS.quick()(cases[2:3])

@@ -121,7 +121,7 @@ def test_a_case_without_a_counterfactual_is_named() -> None:
     ids = torch.tensor([[0, 1], [-1, 0]])  # the second case may not move what matters
     ranking = hf.Counterfactual(step=1)(model.ask(x, features=hf.Features.of(ids)))
     assert ranking.notes == ("no change of the decision was ever found for case 1: the order there means nothing.",)
-    assert ranking.empty.tolist() == [False, True]
+    assert ranking.uninformative.tolist() == [False, True]
 
 
 def test_a_decision_that_is_another_already_is_said() -> None:
@@ -129,7 +129,7 @@ def test_a_decision_that_is_another_already_is_said() -> None:
     x = torch.rand(2, 12).double()
     ranking = hf.Counterfactual()(model.ask(x, label=(model(x).argmax(1) + 1) % 4))
     assert "is the decision another one already?) for case 0, 1" in ranking.notes[0]
-    assert ranking.empty.tolist() == [True, True]
+    assert ranking.uninformative.tolist() == [True, True]
 
 
 # ---------------------------------------------------------------------- anchors

@@ -182,7 +182,7 @@ def spearman(one: Ranking, other: Ranking) -> Tensor:
     mask = present[0].double()
     centred = [(rank - (rank * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)) * mask for rank in ranks]
     size = centred[0].norm(dim=1) * centred[1].norm(dim=1)
-    told = (size > 0) & ~one.empty & ~other.empty
+    told = (size > 0) & ~one.uninformative & ~other.uninformative
     return torch.where(told, (centred[0] * centred[1]).sum(1) / size, torch.nan)
 
 

@@ -77,8 +77,8 @@ def sensitivity(
         own, theirs = here.top([top])[:, 0], there.top([top])[:, 0].view(len(cases), samples, -1)
         overlap = (own[:, None] & theirs).sum(2).double() / own.sum(1, keepdim=True)
         # An order that means nothing says nothing about the next one.
-        overlap = overlap.masked_fill(there.empty.view(len(cases), samples), math.inf).amin(1)
-        found.append((1 - overlap).masked_fill(here.empty | torch.isinf(overlap), math.nan))
+        overlap = overlap.masked_fill(there.uninformative.view(len(cases), samples), math.inf).amin(1)
+        found.append((1 - overlap).masked_fill(here.uninformative | torch.isinf(overlap), math.nan))
         if progress is not None:
             progress(len(found), len(explainers))
     return Sensitivity(tuple(explainers), torch.stack(found).cpu(), radius, samples, top)

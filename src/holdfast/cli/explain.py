@@ -129,7 +129,7 @@ def _print_json(asked: Subject, found: Answer, notes: list[str], out: Path) -> N
         "pertinent positive": off,
         "pertinent negative": on,
         "rows to explain": {"forward": spent.forward, "gradient": spent.gradient},
-        "doubt": None if ranking.doubt is None else float(ranking.doubt[0]),
+        "uncertain": None if ranking.uncertain is None else float(ranking.uncertain[0]),
         "picture": str(out),
         "notes": notes,
     }
@@ -149,8 +149,8 @@ def _print_table(asked: Subject, found: Answer, norm: str, method: str, notes: l
         table.add_row("pertinent negative", f"{len(on)}: dark, would be turned on")
     for k, what in enumerate(SUBSETS):
         table.add_row(f"{norm} radius, {what}", f"{found.radius(k)}, {found.turned(k)}")
-    if ranking.doubt is not None:
-        table.add_row("unsettled at the cuts", f"{float(ranking.doubt[0]):.0%} of the features")
+    if ranking.uncertain is not None:
+        table.add_row("unsettled at the cuts", f"{float(ranking.uncertain[0]):.0%} of the features")
     table.add_row("model rows", f"{found.spent.forward:,} to explain, {radii.queries.forward:,} to judge")
     console.print(table)
     for note in notes:

@@ -101,10 +101,10 @@ class Rank(Job):
             "order": _array(ranking.order).astype(np.int16 if ranking.order.shape[1] < 2**15 else np.int32),
             "scores": _array(ranking.scores.float()),
             "count": _array(ranking.count),
-            "empty": _array(ranking.empty),
+            "uninformative": _array(ranking.uninformative),
         }
-        if ranking.doubt is not None:
-            arrays["doubt"] = _array(ranking.doubt.float())
+        if ranking.uncertain is not None:
+            arrays["uncertain"] = _array(ranking.uncertain.float())
         return arrays, ranking.notes
 
     def rows(self, cases: Cases) -> int | None:

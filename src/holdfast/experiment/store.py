@@ -295,7 +295,7 @@ def ranking_of(unit: Unit, device: torch.device | str = "cpu") -> Ranking:
         held["scores"],
         held["count"],
         unit.made_of["explainer"],
-        held.get("doubt"),
+        held.get("uncertain"),
         unit.notes,
-        held["empty"],
+        held["uninformative"],
     )

@@ -70,7 +70,7 @@ class Counterfactual(Explainer):
             if progress is not None:
                 progress(turn + 1, turns)
         ranking = Ranking.by_score(cases, scores, repr(self), self.seed)
-        return replace(ranking, notes=uninformative_orders(dead, alike), empty=dead | alike)
+        return replace(ranking, notes=uninformative_orders(dead, alike), uninformative=dead | alike)
 
     @property
     def needs(self) -> Access:

@@ -286,15 +286,15 @@ def _choose(
     place, dead, alike = (torch.cat([getattr(part, name) for part in parts]) for name in ("place", "dead", "alike"))
     if bool(dead.all()):
         raise never_changed(len(cases))
-    known = any(part.doubt is not None for part in parts)  # of a block that never turns nothing is
-    doubt = [torch.ones_like(part.dead, dtype=torch.float) if part.doubt is None else part.doubt for part in parts]
+    known = any(part.uncertain is not None for part in parts)  # of a block that never turns nothing is
+    uncertain = [torch.ones_like(part.dead, dtype=torch.float) if part.uncertain is None else part.uncertain for part in parts]
     alike = alike & (count > 1)
     return Ranking(
         place.argsort(1),
         (1 - place / count[:, None]).clamp_min(0).to(cases.x.dtype),  # padding has the last places
         count,
         repr(explainer),
-        torch.cat(doubt) if known else None,
+        torch.cat(uncertain) if known else None,
         uninformative_orders(dead, alike),
         dead | alike,
     )
@@ -304,7 +304,7 @@ class _Grown(NamedTuple):
     """The place of every feature ``[B, d]``, how unsettled the choice was, and cases whose order says nothing."""
 
     place: Tensor
-    doubt: Tensor | None
+    uncertain: Tensor | None
     dead: Tensor
     alike: Tensor
 
