@@ -1,33 +1,23 @@
-"""Analyses: what many rankings and curves say together. Each returns a result with ``table()`` and ``plot(ax)``."""
+"""Analyses of many rankings and curves. Each function returns a result with ``table()`` and ``plot(ax)``."""
 
-from holdfast.analyses.agreement import Agreement, Marks, agreement
-from holdfast.analyses.diagnostics import Diagnostics, diagnostics
-from holdfast.analyses.reference_values import REFERENCES, ReferenceValues, reference_values
-from holdfast.analyses.result import Result, bootstrap
-from holdfast.analyses.runtime import Runtime, runtime
-from holdfast.analyses.sanity import Sanity, sanity
-from holdfast.analyses.sensitivity import Sensitivity, sensitivity
-from holdfast.analyses.significance import Comparison, Significance, holm, significance
-
-__all__ = [
-    "REFERENCES",
-    "Agreement",
-    "Comparison",
-    "Diagnostics",
-    "Marks",
-    "ReferenceValues",
-    "Result",
-    "Runtime",
-    "Sanity",
-    "Sensitivity",
-    "Significance",
-    "agreement",
-    "bootstrap",
-    "diagnostics",
-    "holm",
-    "reference_values",
-    "runtime",
-    "sanity",
-    "sensitivity",
-    "significance",
-]
+from holdfast.analyses.agreement import Agreement as Agreement
+from holdfast.analyses.agreement import Marks as Marks
+from holdfast.analyses.agreement import agreement as agreement
+from holdfast.analyses.analysis import Analysis as Analysis
+from holdfast.analyses.diagnostics import Diagnostics as Diagnostics
+from holdfast.analyses.diagnostics import diagnostics as diagnostics
+from holdfast.analyses.reference_values import REFERENCES as REFERENCES
+from holdfast.analyses.reference_values import ReferenceValues as ReferenceValues
+from holdfast.analyses.reference_values import reference_values as reference_values
+from holdfast.analyses.result import Result as Result
+from holdfast.analyses.result import bootstrap as bootstrap
+from holdfast.analyses.runtime import Runtime as Runtime
+from holdfast.analyses.runtime import runtime as runtime
+from holdfast.analyses.sanity import Sanity as Sanity
+from holdfast.analyses.sanity import sanity as sanity
+from holdfast.analyses.sensitivity import Sensitivity as Sensitivity
+from holdfast.analyses.sensitivity import sensitivity as sensitivity
+from holdfast.analyses.significance import Comparison as Comparison
+from holdfast.analyses.significance import Significance as Significance
+from holdfast.analyses.significance import holm as holm
+from holdfast.analyses.significance import significance as significance

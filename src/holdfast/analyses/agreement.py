@@ -1,4 +1,4 @@
-"""Do explanations name the features that people mark?"""
+"""Agreement: do explanations name the features that people mark?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars, known, means
+from holdfast import published
+from holdfast.analyses.analysis import Analysis, Draw, Stored, Subject
+from holdfast.analyses.result import Result, Row, bars, estimate, known, means
+from holdfast.analyses.significance import Significance, significance
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
+from holdfast.table import Cell, Estimate, Table
 
 
 @dataclass(frozen=True)
@@ -151,3 +155,70 @@ def _whole(feature: Any) -> int:
     if isinstance(feature, bool) or not isinstance(feature, int) or feature < 0:
         raise ValueError(f"{feature!r} is not the number of a feature")
     return feature
+
+
+def compared_by_people(result: Agreement, main: str) -> Significance | None:
+    """Compare a method with the others by what people marked; None if there is nothing to compare."""
+    if main not in result.methods or len(result.methods) < 2:
+        return None
+    by = {f"p@{result.precision.shape[1]}": result.precision[:, -1], "mAP": result.average_precision}
+    values = {criterion: dict(zip(result.methods, scores, strict=True)) for criterion, scores in by.items()}
+    return significance(values, main, dict.fromkeys(by, True))
+
+
+@dataclass(frozen=True)
+class AgreementAnalysis(Analysis):
+    """The rankings of all methods against what people marked in the examples."""
+
+    name: ClassVar[str] = "agreement"
+    title: ClassVar[str] = "Agreement with people"
+    subject: ClassVar[Subject] = Subject.STORED
+    automatic: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls, stored: Stored) -> Agreement | None:
+        if not stored.marks:
+            return None
+        rankings = stored.rankings("table") | stored.rankings("probe")
+        return agreement(rankings, stored.example_names, Marks(stored.marks)) if rankings else None
+
+    @classmethod
+    def tables(cls, result: Agreement, stored: Stored) -> list[Table]:
+        rows: list[tuple[Cell, ...]] = []
+        count = result.precision.shape[1]
+        for m, method in enumerate(result.methods):
+            values = [*result.precision[m], result.average_precision[m]]
+            paper = published.people(method)
+            rows.append((method, *map(estimate, values), *((paper[4], paper[5]) if paper else (None, None))))
+        columns = ("method", *(f"p@{k + 1}" for k in range(count)), "mAP", "paper's p@5", "paper's mAP")
+        note = (
+            "The share of the top 1, 2, … words that people marked, and mean average precision, on "
+            f"{result.precision.shape[2]} examples with 95 % bootstrap intervals. The paper's are of other texts, "
+            "marked by its own users."
+        )
+        first = Table("people", "Agreement with people", columns, tuple(rows), note)
+        compared = compared_by_people(result, stored.main)
+        return [first] if compared is None else [first, cls._pairs(compared, stored.main)]
+
+    @classmethod
+    def _pairs(cls, compared: Significance, main: str) -> Table:
+        by_pair = {(c.criterion, c.other): c for c in compared.comparisons}
+        criteria, others = (list(dict.fromkeys(names)) for names in zip(*by_pair, strict=True))
+        rows = []
+        for other in others:
+            row: list[Cell] = [other]
+            for criterion in criteria:
+                c = by_pair[criterion, other]
+                row += [Estimate(c.gain, *c.interval), c.verdict]
+            rows.append(tuple(row))
+        columns = [name for criterion in criteria for name in (f"gain in {criterion}", f"{main} by {criterion}")]
+        note = (
+            f"How much more of what {main} names people marked, in pairs over the same {compared.comparisons[0].cases} "
+            "examples, with 95 % bootstrap intervals. Verdicts are those of a paired t-test at 95 %."
+        )
+        title = f"{main} against each method, by agreement with people"
+        return Table("people-in-pairs", title, ("against", *columns), tuple(rows), note)
+
+    @classmethod
+    def figures(cls, result: Agreement) -> dict[str, Draw]:
+        return {"Mean average precision": result.plot}

@@ -1,32 +1,42 @@
-"""How far a reported radius can be trusted."""
+"""Diagnostics: how far reported radii can be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars, known
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
+from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking, size_text
 from holdfast.robustness import Judge, MinNorm, Robustness
+from holdfast.table import Table
 
 SEARCH = MinNorm(steps=40, restarts=2)
-"""The one search that is compared with a judge, unless another is named."""
+"""The single search that is compared with the judge by default."""
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics(Result):
-    """Radii with the top features held: ``[B, P]`` of a judge and, seed by seed, ``[seeds, B, P]`` of one search.
+    """Radii with the top features held, measured in several ways.
 
-    ``alone [B, P]`` are the radii of one search when every size is asked by itself, ``moving [B, P]`` how many features
-    may move at each.
+    Attributes:
+        sizes: How many top features are held.
+        judged: Radii of the judge, ``[B, P]``.
+        searched: Radii of a single search from several seeds, ``[seeds, B, P]``.
+        alone: Radii of a single search when every size is measured by itself, ``[B, P]``.
+        moving: How many features may move, ``[B, P]``.
+        judge: The settings of the judge.
+        search: The settings of the single search.
     """
 
     sizes: tuple[float, ...] | tuple[int, ...]
@@ -38,24 +48,23 @@ class Diagnostics(Result):
     search: str
 
     def censored(self) -> Tensor:
-        """The share of cases, at each size, for which no change was found by the judge."""
+        """Return the share of cases, at each size, for which the judge found no change."""
         return torch.isinf(self.judged).double().mean(0)
 
     def gap(self) -> Tensor:
-        """How many times looser one search is than the judge, ``[seeds, B, P]``; NaN where either found nothing."""
+        """Return how many times looser a single search is, ``[seeds, B, P]``; NaN where either found nothing."""
         both = torch.isfinite(self.searched) & torch.isfinite(self.judged) & (self.judged > 0)
         return torch.where(both, self.searched / self.judged, torch.nan)
 
     def spread(self) -> Tensor:
-        """The largest over the smallest radius among seeds, ``[B, P]``; NaN where some seed found nothing."""
+        """Return the largest over the smallest radius among seeds, ``[B, P]``; NaN where a seed found nothing."""
         ratio = self.searched.amax(0) / self.searched.amin(0)
         return torch.where(torch.isfinite(ratio), ratio, torch.nan)
 
     def violations(self) -> Tensor:
-        """How often more features, those of the size before, were harder to leave than those of this one, ``[P]``.
+        """Return how often freeing more features increased the radius, ``[P]``, which is impossible if it is exact.
 
-        That cannot be true of the exact radii, and is what sharing witnesses repairs. NaN for the first size, and where
-        a size adds no feature.
+        Sharing witnesses between subsets repairs it. NaN for the first size, and where a size adds no feature.
         """
         fewer = self.moving[:, 1:] < self.moving[:, :-1]
         rises = fewer & (self.alone[:, :-1] > self.alone[:, 1:] * (1 + 1e-6))
@@ -98,7 +107,20 @@ def diagnostics(
     seeds: int = 5,
     progress: Progress | None = None,
 ) -> Diagnostics:
-    """Measure the same subsets by a judge, by one search from several seeds, and by one search each on its own."""
+    """Measure the same subsets by a judge, by a single search from several seeds, and by a single search one at a time.
+
+    Args:
+        cases: The cases of the ranking.
+        ranking: Whose top features are held.
+        sizes: How many of them: rising shares or numbers.
+        judge: The judge; default ``Judge()``.
+        search: The single search; default ``SEARCH``.
+        seeds: From how many seeds the single search starts.
+        progress: Called with (done, total) measurements.
+
+    Returns:
+        All radii.
+    """
     judge, search = judge or Judge(), search or SEARCH
     if seeds < 2:
         raise HoldfastError(f"a spread needs at least two seeds, got {seeds}.")
@@ -128,3 +150,66 @@ def diagnostics(
 def _nanmax(values: Tensor) -> Tensor:
     known = values[~values.isnan()]
     return known.max() if len(known) else torch.tensor(torch.nan)
+
+
+@dataclass(frozen=True)
+class DiagnosticsAnalysis(Analysis):
+    """How far the radii of the main method's top features can be trusted.
+
+    Attributes:
+        examples: On the first this many examples.
+        judge: What measures the radii.
+        seeds: From how many seeds the single search starts.
+        sizes: How many top features are held; None: the sizes of the experiment.
+    """
+
+    examples: int = 20
+    judge: Robustness = field(default_factory=Judge)
+    seeds: int = 5
+    sizes: tuple[float, ...] | tuple[int, ...] | None = None
+    name: ClassVar[str] = "diagnostics"
+    title: ClassVar[str] = "How far radii can be trusted"
+    subject: ClassVar[Subject] = Subject.MAIN_RANKING
+
+    def __post_init__(self) -> None:
+        if self.seeds < 2:
+            raise HoldfastError(f"a spread needs at least two seeds, got {self.seeds}.")
+
+    def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
+        assert isinstance(subject, Ranking)
+        sizes = SIZES if self.sizes is None else self.sizes
+        result = diagnostics(cases, subject, sizes=sizes, judge=self.judge, seeds=self.seeds, progress=progress)
+        tensors = {"judged": result.judged, "searched": result.searched, "alone": result.alone, "moving": result.moving}
+        return Computed({name: value.numpy() for name, value in tensors.items()} | {"sizes": np.array(sizes)})
+
+    def rows(self, cases: Cases, explainer: Explainer) -> int | None:
+        # The judge once, then one search from every seed and once more at every size by itself.
+        search = SEARCH.rows
+        each = None if self.judge.rows is None or search is None else self.judge.rows + (self.seeds + 1) * search
+        return None if each is None else each * len(SIZES if self.sizes is None else self.sizes) * len(cases)
+
+    @classmethod
+    def read(cls, stored: Stored) -> Diagnostics | None:
+        for blocks in stored.arrays(cls.name).values():
+            joined = {
+                name: torch.from_numpy(np.concatenate([one[name] for one in blocks], int(name == "searched")))
+                for name in ("judged", "searched", "alone", "moving")
+            }
+            return Diagnostics(tuple(blocks[0]["sizes"].tolist()), **joined, judge="judge", search=repr(SEARCH))
+        return None
+
+    @classmethod
+    def tables(cls, result: Diagnostics, stored: Stored) -> list[Table]:
+        rows = result.table()
+        columns = [key for key in rows[0] if key not in ("cases", "of ratios")]
+        cells = tuple((size_text(row["held"]), *(row[key] for key in columns[1:])) for row in rows)
+        note = (
+            f"The top features of {stored.main} held, on {len(result.judged)} examples: how many times larger the "
+            "radius of a single search is than the judge's, how far seeds differ, and how often freeing more features "
+            "increased the radius (impossible if exact)."
+        )
+        return [Table("diagnostics", "How far radii can be trusted", tuple(columns), cells, note)]
+
+    @classmethod
+    def figures(cls, result: Diagnostics) -> dict[str, Draw]:
+        return {"Radius of a single search over the judge's": result.plot}

@@ -1,32 +1,40 @@
-"""How much Insertion and Deletion depend on what stands in for a feature that is taken away."""
+"""Reference values: how much Insertion and Deletion depend on the value that replaces a removed feature."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, plain
+from holdfast import published
+from holdfast.analyses.analysis import Analysis, Draw, ExtraMeasure, Stored, Subject
+from holdfast.analyses.result import Result, Row, bootstrap, plain
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.removal import Deletion, Insertion
 from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
-from holdfast.reference import Reference, Score, read_reference
+from holdfast.reference import RandomWords, Reference, Score, read_reference
+from holdfast.table import Cell, Estimate, Table
 
 REFERENCES: tuple[Reference, ...] = ("uniform", 0.0, 0.25, 0.5, 0.75, 1.0)
-"""The paper's."""
+"""The paper's reference values."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReferenceValues(Result):
-    """Areas ``[methods, references, 2, B]``: Insertion, then Deletion, of every case.
+    """Areas under Insertion and Deletion with several reference values.
 
-    The standard error is over cases; random references are the same draws for all of them, and that error is not in it.
+    Attributes:
+        methods: Names of the methods.
+        references: Names of the reference values.
+        areas: ``[methods, references, 2, B]``: Insertion, then Deletion. Random references are the same draws for all
+            cases, so standard errors over cases leave the error of the draws out.
+        draws: How many draws of a random reference are averaged.
     """
 
     methods: tuple[str, ...]
@@ -35,7 +43,7 @@ class ReferenceValues(Result):
     draws: int
 
     def ranks(self) -> Tensor:
-        """The place of each method's mean area among all, ``[methods, references, 2]``; 1 is best, equals share one."""
+        """Return the rank of each method's mean area, ``[methods, references, 2]``; 1 is best, equal areas share a rank."""
         mean = self.areas.mean(3)
         better = torch.stack([mean[..., 0], -mean[..., 1]], -1)
         return 1 + (better[None] > better[:, None]).sum(1)
@@ -60,7 +68,7 @@ class ReferenceValues(Result):
         ]
 
     def plot(self, ax: Any, criterion: int = 0) -> None:
-        """The place of every method along the references (the paper's ranking figure): 0 Insertion, 1 Deletion."""
+        """Draw the rank of every method over the references, by Insertion (0) or Deletion (1)."""
         for method, places in zip(self.methods, self.ranks()[..., criterion].tolist(), strict=True):
             ax.plot(self.references, places, marker="o", label=plain(method))
         ax.set_yticks(range(1, len(self.methods) + 1))
@@ -81,14 +89,25 @@ def reference_values(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ReferenceValues:
-    """Insertion and Deletion of every ranking under every reference.
+    """Measure Insertion and Deletion of every ranking with every reference.
 
-    A pair of rankings is one for Insertion and one for Deletion, as the paper's methods have (S̄r and Sr).
+    Args:
+        cases: The cases of the rankings.
+        rankings: By name: one ranking, or one for Insertion and one for Deletion.
+        references: The reference values.
+        sizes: The sizes of the relevant set.
+        score: Which score of the label is measured.
+        draws: How many draws of a random reference are averaged.
+        seed: Seed of the draws.
+        progress: Called with (done, total).
+
+    Returns:
+        All areas.
     """
     if not rankings or not references:
         raise HoldfastError("name at least one ranking and one reference.")
     read = [read_reference(reference) for reference in references]
-    names = [reference if isinstance(reference, str) else f"{reference!r}".removesuffix(".0") for reference in read]
+    names = [reference_name(reference) for reference in read]
     if len(set(names)) != len(names):
         raise HoldfastError(f"a reference is named twice: {', '.join(names)}.")
     areas, total = [], len(rankings) * len(references)
@@ -104,3 +123,85 @@ def reference_values(
                 progress(len(areas), total)
     found = torch.stack(areas).reshape(len(rankings), len(read), 2, len(cases)).cpu()
     return ReferenceValues(tuple(rankings), tuple(names), found, draws)
+
+
+def reference_name(reference: Reference) -> str:
+    """Return the name of a reference value in tables."""
+    value = read_reference(reference)
+    if isinstance(value, RandomWords):
+        return "words"
+    return value if isinstance(value, str) else f"{value!r}".removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class ReferenceAnalysis(Analysis):
+    """Insertion and Deletion with several reference values.
+
+    Attributes:
+        values: The reference values.
+        score: Which score of the label is measured.
+        draws: How many draws of a random reference are averaged.
+        seed: Seed of the draws.
+    """
+
+    values: tuple[Reference, ...] = REFERENCES
+    score: Score = "logit"
+    draws: int = 10
+    seed: int = 0
+    name: ClassVar[str] = "references"
+    title: ClassVar[str] = "Insertion and Deletion with other reference values"
+    subject: ClassVar[Subject] = Subject.STORED
+
+    def measures(self) -> list[ExtraMeasure]:
+        found = []
+        for value in self.values:
+            name = reference_name(value)
+            settings = (value, self.score, self.draws, self.seed)
+            found += [
+                ExtraMeasure(f"{kind.__name__}, reference {name}", kind(*settings), name)
+                for kind in (Insertion, Deletion)
+            ]
+        return found
+
+    @classmethod
+    def read(cls, stored: Stored) -> ReferenceValues | None:
+        names, areas = stored.variant_areas("table")
+        return ReferenceValues(tuple(areas), tuple(names), torch.stack(list(areas.values())), 0) if areas else None
+
+    @classmethod
+    def tables(cls, result: ReferenceValues, stored: Stored) -> list[Table]:
+        mean = result.ranks().double().mean(1)
+        ranks = tuple((method, float(mean[m, 0]), float(mean[m, 1])) for m, method in enumerate(result.methods))
+        columns = ("method", "Insertion ↓", "Deletion ↓")
+        return [
+            Table("ranks", "Mean rank over references", columns, ranks, "1 is best."),
+            *(cls._areas(result, which, stored.published) for which in (0, 1)),
+        ]
+
+    @classmethod
+    def _areas(cls, result: ReferenceValues, which: int, data: str | None) -> Table:
+        criterion = ("Insertion", "Deletion")[which]
+        rows: list[tuple[Cell, ...]] = []
+        for r, reference in enumerate(result.references):
+            areas = [result.areas[m, r, which] for m in range(len(result.methods))]
+            means = [float(area.double().mean()) for area in areas]
+            best = (max, min)[which](means)
+            ours = [Estimate(m, *bootstrap(area), m == best) for m, area in zip(means, areas, strict=True)]
+            rows.append((reference, "ours", *ours))
+            if data:
+                paper = (published.reference(data, criterion, reference, method) for method in result.methods)
+                rows.append((reference, "paper", *paper))
+        return Table(
+            f"references-{criterion.lower()}",
+            f"{criterion} with other references",
+            ("reference", "whose", *result.methods),
+            tuple(rows),
+            f"{('Higher', 'Lower')[which]} is better; the best of ours in bold.",
+        )
+
+    @classmethod
+    def figures(cls, result: ReferenceValues) -> dict[str, Draw]:
+        return {
+            "Rank by Insertion": lambda axes: result.plot(axes, 0),
+            "Rank by Deletion": lambda axes: result.plot(axes, 1),
+        }

@@ -1,4 +1,4 @@
-"""What every analysis returns: rows for a table, and a drawing on axes that are given."""
+"""Results of analyses: rows for a table, a plot, and means with intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.draws import generator as generator_of
+from holdfast.draws import generator
+from holdfast.table import Estimate
 
 Row = dict[str, Any]
 _BLOCK = 1000  # bootstrap samples drawn at once
@@ -19,19 +20,19 @@ _KEPT = 2**24  # numbers of a draw (128 MB) that are kept for the next interval 
 
 
 class Result(ABC):
-    """A frozen dataclass of arrays. ``pandas.DataFrame(result.table())`` is the table."""
+    """A frozen dataclass of tensors. ``pandas.DataFrame(result.table())`` is its table."""
 
     @abstractmethod
     def table(self) -> list[Row]:
-        """One flat row a line, the same columns in all of them; what is undefined is None."""
+        """Return flat rows with the same columns; None where a value is undefined."""
 
     @abstractmethod
     def plot(self, ax: Any) -> None:
-        """Draw it on matplotlib axes."""
+        """Draw the result on matplotlib axes."""
 
 
 def known(value: float | Tensor) -> float | None:
-    """A number for a table: None where it is not defined."""
+    """Return a number for a table: None if it is NaN."""
     number = float(value)
     return None if math.isnan(number) else number
 
@@ -39,9 +40,17 @@ def known(value: float | Tensor) -> float | None:
 def bootstrap(
     values: Tensor, resamples: int = 10_000, seed: int = 0, level: float = 0.05, over: Tensor | None = None
 ) -> tuple[float, float]:
-    """The percentile interval of the mean of ``values [B]``, or of its ratio to the mean of ``over [B]``, in pairs.
+    """Return the bootstrap percentile interval of a mean, or of a ratio of means.
 
-    Undefined (NaN) for fewer than two.
+    Args:
+        values: ``[B]``.
+        resamples: How many bootstrap samples to draw.
+        seed: Seed of the draws.
+        level: The interval covers ``1 - level``.
+        over: ``[B]``: the interval is of the mean of ``values`` over the mean of these, resampled in pairs.
+
+    Returns:
+        Both ends; NaN for fewer than two values.
     """
     if len(values) < 2:
         return math.nan, math.nan
@@ -56,7 +65,7 @@ def bootstrap(
 
 
 def _resampled(count: int, resamples: int, seed: int) -> Iterable[Tensor]:
-    """The share of each of ``count`` values in every resample, ``[resamples, count]``, a block of them at a time."""
+    """Return the weight of each value in every resample, ``[resamples, count]``, in blocks."""
     return _kept(count, resamples, seed) if count * resamples <= _KEPT else _drawn(count, resamples, seed)
 
 
@@ -66,15 +75,21 @@ def _kept(count: int, resamples: int, seed: int) -> tuple[Tensor, ...]:
 
 
 def _drawn(count: int, resamples: int, seed: int) -> Iterator[Tensor]:
-    generator = generator_of(seed)
+    drawing = generator(seed)
     for start in range(0, resamples, _BLOCK):
-        drawn = torch.randint(count, (min(_BLOCK, resamples - start), count), generator=generator)
+        drawn = torch.randint(count, (min(_BLOCK, resamples - start), count), generator=drawing)
         times = torch.zeros(drawn.shape, dtype=torch.double)
         yield times.scatter_add_(1, drawn, torch.full_like(times, 1 / count))
 
 
+def estimate(values: Tensor) -> Estimate | None:
+    """Return mean and 95 % interval of ``values [B]`` without NaN; None if nothing is left."""
+    values = values[~values.isnan()]
+    return Estimate(float(values.double().mean()), *bootstrap(values)) if len(values) else None
+
+
 def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
-    """Mean and 95 % interval of every row of ``values [M, B]``; NaN among them is left out."""
+    """Return mean and both ends of the 95 % interval of every row of ``values [M, B]``, without NaN."""
     rows = [row[~row.isnan()] for row in values]
     ends = [bootstrap(row) for row in rows]
     middle = [float(row.mean()) for row in rows]
@@ -82,12 +97,12 @@ def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
 
 
 def plain(name: str) -> str:
-    """A name as it is: matplotlib reads mathematics between dollars, and hides what begins with an underscore."""
+    """Return a name as matplotlib shows it literally: dollars would start a formula, an underscore would hide it."""
     return ("\u200b" + name if name.startswith("_") else name).replace("$", r"\$")
 
 
 def bars(ax: Any, names: list[str], values: list[float], low: list[float], high: list[float], label: str) -> None:
-    """Horizontal bars with intervals, the first on top; what is NaN is not drawn."""
+    """Draw horizontal bars with intervals, the first on top; NaN is not drawn."""
     places = range(len(names))
     below = [value - least for value, least in zip(values, low, strict=True)]
     above = [most - value for value, most in zip(values, high, strict=True)]

@@ -1,27 +1,35 @@
-"""What every explainer costs on the same cases, on the same machine, in the same run."""
+"""Runtime: what explainers cost on the same cases, on the same machine, in the same run."""
 
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import torch
-
+from holdfast import published
+from holdfast.analyses.analysis import Analysis, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
+from holdfast.clock import now
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.model import Queries
+from holdfast.table import Table
 
 
 @dataclass(frozen=True)
 class Runtime(Result):
-    """Seconds of every repetition, and rows put through the model, for ``cases`` cases together."""
+    """What explainers cost.
+
+    Attributes:
+        seconds: Seconds of every repetition, by explainer, for all cases together.
+        queries: Rows put through the model, by explainer.
+        cases: How many cases.
+        device: Where they were computed.
+    """
 
     seconds: Mapping[str, tuple[float, ...]]
     queries: Mapping[str, Queries]
@@ -53,7 +61,17 @@ class Runtime(Result):
 def runtime(
     cases: Cases, explainers: Mapping[str, Explainer], *, repeats: int = 3, progress: Progress | None = None
 ) -> Runtime:
-    """Time every explainer in turn, ``repeats`` times, after one case to warm up."""
+    """Time explainers in turn, after one case to warm up.
+
+    Args:
+        cases: What to explain.
+        explainers: Explainers by name.
+        repeats: How often each is timed.
+        progress: Called with (done, total) explanations.
+
+    Returns:
+        Seconds and rows of each.
+    """
     if not explainers or repeats < 1:
         raise HoldfastError("runtime needs at least one explainer and one repetition.")
     seconds: dict[str, list[float]] = {name: [] for name in explainers}
@@ -64,16 +82,55 @@ def runtime(
     for repeat in range(repeats):
         for done, (name, explainer) in enumerate(explainers.items(), 1):
             before = cases.model.queries
-            started = _now(cases)
+            started = now(cases.x.device)
             explainer(cases)
-            seconds[name].append(_now(cases) - started)
+            seconds[name].append(now(cases.x.device) - started)
             queries[name] = cases.model.queries - before
             if progress is not None:
                 progress(repeat * len(explainers) + done, repeats * len(explainers))
     return Runtime({name: tuple(taken) for name, taken in seconds.items()}, queries, len(cases), str(cases.x.device))
 
 
-def _now(cases: Cases) -> float:
-    if cases.x.is_cuda:
-        torch.cuda.synchronize(cases.x.device)
-    return time.perf_counter()
+@dataclass(frozen=True)
+class RuntimeAnalysis(Analysis):
+    """What the rankings of an experiment cost, as it ran."""
+
+    name: ClassVar[str] = "runtime"
+    title: ClassVar[str] = "Cost"
+    subject: ClassVar[Subject] = Subject.STORED
+    automatic: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls, stored: Stored) -> Runtime | None:
+        costs = stored.costs()
+        if not costs:
+            return None
+        seconds = {name: (cost.seconds,) for name, cost in costs.items()}
+        queries = {name: cost.queries for name, cost in costs.items()}
+        return Runtime(seconds, queries, len(stored.example_names), "; ".join(stored.machines))
+
+    @classmethod
+    def tables(cls, result: Runtime, stored: Stored) -> list[Table]:
+        paper = published.seconds(stored.published)
+        rows = [
+            (
+                row["explainer"],
+                row["s a case"],
+                *([paper.get(str(row["explainer"]))] if paper else []),
+                row["rows a case"],
+                row["of them with gradient"],
+            )
+            for row in result.table()
+        ]
+        note = (
+            f"One ranking, {result.cases} examples in blocks of up to {stored.largest_block}, as the experiment ran: "
+            f"{result.device}."
+        )
+        if paper:
+            note += " The paper's seconds are of a GTX 1080 Ti, those of Greedy and Greedy-AS for the top 20 % alone."
+        columns = ("method", "seconds an example", *(["paper"] if paper else []), "model rows", "with gradient")
+        return [Table("runtime", "Cost", columns, tuple(rows), note)]
+
+    @classmethod
+    def figures(cls, result: Runtime) -> dict[str, Draw]:
+        return {"Seconds a case": result.plot}

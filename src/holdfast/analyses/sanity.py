@@ -1,4 +1,4 @@
-"""Do explanations change when the network forgets what it learnt? (Adebayo et al. 2018)"""
+"""Sanity check: do explanations change when layers of the network are re-initialised? (Adebayo et al. 2018)"""
 
 from __future__ import annotations
 
@@ -6,27 +6,35 @@ import copy
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from holdfast.analyses.result import Result, Row, plain
+from holdfast import published
+from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject
+from holdfast.analyses.result import Result, Row, estimate, plain
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.torch import layers_of
 from holdfast.ranking import Ranking
+from holdfast.table import Cell, Table
 
 
 @dataclass(frozen=True, eq=False)
 class Sanity(Result):
-    """Rank correlation ``[explainers, stages, B]`` of each explanation with that of the network it was.
+    """Rank correlation of explanations before and after layers are re-initialised.
 
-    A stage has ever more layers re-initialised, from the last one back. Near 0 is sane; near 1, the explanation does
-    not look at what was learnt. NaN where an explanation has no order to compare (all features equal) or found nothing
-    to explain in the re-initialised network, as ``notes`` then say.
+    Near 0 is sane. Near 1, the explanation does not depend on what the network learnt.
+
+    Attributes:
+        explainers: Names of the explainers.
+        stages: How far back layers are re-initialised, from the last one.
+        correlation: ``[explainers, stages, B]``; NaN where an explanation has no order to compare, or where there is
+            nothing to explain in the re-initialised network.
+        notes: Why values are missing.
     """
 
     explainers: tuple[str, ...]
@@ -69,10 +77,20 @@ def sanity(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Sanity:
-    """Explain the same inputs again after the last layer (``cascade``: ever more layers) was re-initialised.
+    """Explain the same inputs again after layers were re-initialised.
 
-    The re-initialised network is asked about its own prediction, since robustness has no meaning for a class that is
-    not predicted; where a target has become the prediction, targets are dropped for all cases alike.
+    The re-initialised network is asked about its own prediction, because robustness has no meaning for a class that
+    is not predicted. If a target has become the prediction, targets are dropped for all cases.
+
+    Args:
+        cases: What to explain.
+        explainers: Explainers by name.
+        cascade: Re-initialise more and more layers, from the last one back. Otherwise only the last one.
+        seed: Seed of the new weights.
+        progress: Called with (done, total) explanations.
+
+    Returns:
+        The rank correlations.
     """
     if not explainers:
         raise HoldfastError("name at least one explainer.")
@@ -108,10 +126,10 @@ def sanity(
 
 
 def trainable_layers(cases: Cases) -> list[str]:
-    """Names of the layers that know how to start anew, the one that an input passes last first.
+    """Return the names of the layers that can be re-initialised, in the reverse order of a forward pass.
 
-    What a layer is called, and where the network lists it, says nothing: one input is followed. A layer whose weights
-    are used without calling it goes with the one listed before it; one that is not used is left out.
+    The order is observed on one input, because the order in which a network lists its layers means nothing. A layer
+    whose weights are used without calling it follows the one listed before it. Unused layers are left out.
     """
     model = layers_of(cases.model)
     module = model.module
@@ -190,3 +208,64 @@ def _mean_ranks(scores: Tensor) -> Tensor:
     rising = scores.sort(1).values
     below, upto = (torch.searchsorted(rising, scores, right=right) for right in (False, True))
     return (below + upto - 1) / 2
+
+
+@dataclass(frozen=True)
+class SanityAnalysis(Analysis):
+    """Methods asked again after layers were re-initialised.
+
+    Attributes:
+        methods: Names of the methods; None: all of the tables.
+        examples: On the first this many examples.
+        cascade: Re-initialise more and more layers, not only the last one.
+        seed: Seed of the new weights.
+    """
+
+    methods: tuple[str, ...] | None = None
+    examples: int = 100
+    cascade: bool = False
+    seed: int = 0
+    name: ClassVar[str] = "sanity"
+    title: ClassVar[str] = "Sanity: explanations of a re-initialised network"
+    subject: ClassVar[Subject] = Subject.EXPLAINERS
+
+    def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
+        assert isinstance(subject, Explainer)
+        result = sanity(cases, {"method": subject}, cascade=self.cascade, seed=self.seed, progress=progress)
+        return Computed({"correlation": result.correlation[0].numpy()}, result.notes)
+
+    def rows(self, cases: Cases, explainer: Explainer) -> int | None:
+        each = explainer.rows(cases.features.count)
+        stages = len(trainable_layers(cases)) if self.cascade else 1
+        return None if each is None else each * (1 + stages) * len(cases)
+
+    @classmethod
+    def read(cls, stored: Stored) -> Sanity | None:
+        blocks = stored.arrays(cls.name)
+        if not blocks:
+            return None
+        values = [torch.cat([torch.from_numpy(one["correlation"]) for one in of], 1) for of in blocks.values()]
+        count = values[0].shape[0]
+        stages = tuple("the last layer" if n == 0 else f"the last {n + 1} layers" for n in range(count))
+        return Sanity(tuple(blocks), stages, torch.stack(values), tuple(stored.notes_of(cls.name)))
+
+    @classmethod
+    def tables(cls, result: Sanity, stored: Stored) -> list[Table]:
+        paper = published.sanity(stored.published)
+        rows = []
+        for e, name in enumerate(result.explainers):
+            row: list[Cell] = [name]
+            for s in range(len(result.stages)):
+                row.append(estimate(result.correlation[e, s]))
+                row += [paper.get(name)] if paper and s == 0 else []
+            rows.append(tuple(row))
+        columns = ("method", result.stages[0], *(["paper"] if paper else []), *result.stages[1:])
+        note = (
+            "Rank correlation of an explanation with that of the network after layers were re-initialised, from the "
+            f"last one back, on {result.correlation.shape[2]} examples. Near 0 is sane."
+        )
+        return [Table("sanity", "Sanity", columns, tuple(rows), note)]
+
+    @classmethod
+    def figures(cls, result: Sanity) -> dict[str, Draw]:
+        return {"Rank correlation after re-initialisation": result.plot}

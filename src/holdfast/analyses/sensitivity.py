@@ -1,31 +1,41 @@
-"""How much of an explanation survives a small change of the input?"""
+"""Sensitivity: how much of an explanation changes when the input changes a little."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars, known, means
+from holdfast import published
+from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject
+from holdfast.analyses.result import Result, Row, bars, estimate, known, means
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
-from holdfast.ranking import check_size
+from holdfast.ranking import Ranking, check_size, size_text
+from holdfast.table import Table
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity(Result):
-    """SENS ``[explainers, B]``: 1 less the smallest overlap of the top features at x and at a neighbour.
+    """SENS: 1 minus the smallest overlap of the top features at x and at a neighbour.
 
-    The paper's formula prints a maximum, which the neighbour y = x makes 0 whatever the explanation; its text speaks of
-    the worst case, which is what this is. Over sampled neighbours, so a lower bound. NaN where the explanation of x, or
-    those of all neighbours, had no order to speak of.
+    The paper's formula prints a maximum, which the neighbour y = x makes 0 for every explanation. Its text speaks of the
+    worst case, which is computed here. It is a lower bound, because neighbours are sampled.
+
+    Attributes:
+        explainers: Names of the explainers.
+        values: ``[explainers, B]``; NaN where the explanation of x, or those of all neighbours, are uninformative.
+        radius: The largest L2 distance of a neighbour.
+        samples: How many neighbours were drawn.
+        top: Which features are compared: a share or a number.
     """
 
     explainers: tuple[str, ...]
@@ -63,9 +73,21 @@ def sensitivity(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Sensitivity:
-    """Explain ``samples`` neighbours of every input, at most ``radius`` away (L2) and inside the bounds.
+    """Explain neighbours of every input and compare their top features.
 
-    Neighbours are asked about the class of x, and are drawn alike for every case.
+    Neighbours are asked about the class of x. The same noise is used for every case.
+
+    Args:
+        cases: What to explain.
+        explainers: Explainers by name.
+        radius: The largest L2 distance of a neighbour; it stays inside the bounds.
+        top: Which features are compared: a share (float) or a number (int).
+        samples: How many neighbours to draw.
+        seed: Seed of the draws.
+        progress: Called with (done, total) explainers.
+
+    Returns:
+        The sensitivity of each explainer.
     """
     check_size(top, "top")
     if not explainers or not radius > 0 or samples < 1:
@@ -85,7 +107,7 @@ def sensitivity(
 
 
 def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Cases:
-    """``B * samples`` cases: each input moved within its features by noise, uniform in the ball of ``radius``."""
+    """Return ``B * samples`` cases: each input moved by noise, uniform in the ball, within its features and bounds."""
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
     width = cases.x[0].numel()
     noise = torch.stack([normal(width, seed, draw) for draw in range(samples)]).to(cases.x)
@@ -98,3 +120,73 @@ def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Case
     x = (cases.x[:, None] + noise).flatten(0, 1)
     x = x if cases.model.low is None else x.clamp(cases.model.low, cases.model.high)
     return replace(cases[torch.arange(len(cases), device=x.device).repeat_interleave(samples)], x=x)
+
+
+@dataclass(frozen=True)
+class SensitivityAnalysis(Analysis):
+    """Methods asked again near the inputs.
+
+    Attributes:
+        methods: Names of the methods; None: all of the tables.
+        examples: On the first this many examples.
+        radius: The largest L2 distance of a neighbour.
+        top: Which features are compared: a share of them.
+        samples: How many neighbours to draw.
+        seed: Seed of the draws.
+    """
+
+    methods: tuple[str, ...] | None = None
+    examples: int = 100
+    radius: float = 0.1
+    top: float = 0.2
+    samples: int = 10
+    seed: int = 0
+    name: ClassVar[str] = "sensitivity"
+    title: ClassVar[str] = "Sensitivity: explanations of neighbouring inputs"
+    subject: ClassVar[Subject] = Subject.EXPLAINERS
+
+    def __post_init__(self) -> None:
+        check_size(self.top, "top")
+        if not 0 < self.radius < math.inf or self.samples < 1:
+            raise HoldfastError(
+                f"sensitivity needs a finite radius > 0 and samples >= 1, got {self.radius} and {self.samples}."
+            )
+
+    def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
+        assert isinstance(subject, Explainer)
+        settings: dict[str, Any] = {"radius": self.radius, "top": self.top, "samples": self.samples}
+        result = sensitivity(cases, {"method": subject}, **settings, seed=self.seed, progress=progress)
+        arrays = {name: np.array(value) for name, value in settings.items()}
+        return Computed({"values": result.values[0].numpy(), **arrays})
+
+    def rows(self, cases: Cases, explainer: Explainer) -> int | None:
+        each = explainer.rows(cases.features.count)
+        return None if each is None else each * (1 + self.samples) * len(cases)
+
+    @classmethod
+    def read(cls, stored: Stored) -> Sensitivity | None:
+        blocks = stored.arrays(cls.name)
+        if not blocks:
+            return None
+        values = [torch.cat([torch.from_numpy(one["values"]) for one in of]) for of in blocks.values()]
+        first = next(iter(blocks.values()))[0]
+        radius, samples, top = (first[name].item() for name in ("radius", "samples", "top"))
+        return Sensitivity(tuple(blocks), torch.stack(values), radius, samples, top)
+
+    @classmethod
+    def tables(cls, result: Sensitivity, stored: Stored) -> list[Table]:
+        paper = published.sensitivity(stored.published)
+        rows = [
+            (name, estimate(values), *([paper.get(name)] if paper else []))
+            for name, values in zip(result.explainers, result.values, strict=True)
+        ]
+        note = (
+            f"1 minus the smallest share of the top {size_text(result.top)} that stays when the input moves by at most "
+            f"{result.radius:g}, over {result.samples} neighbours of {result.values.shape[1]} examples: a lower bound."
+        )
+        columns = ("method", "sensitivity", *(["paper"] if paper else []))
+        return [Table("sensitivity", "Sensitivity", columns, tuple(rows), note)]
+
+    @classmethod
+    def figures(cls, result: Sensitivity) -> dict[str, Draw]:
+        return {"Sensitivity": result.plot}

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from scipy import stats
 from torch import Tensor
 
 from holdfast.analyses.result import Result, Row, bars, bootstrap, known
@@ -186,7 +185,9 @@ def _compare(
 
 
 def _tests(gain: np.ndarray) -> tuple[float, float, float]:
-    """Student's t and its p, and Wilcoxon's p; NaN where the gains cannot tell."""
+    """Return Student's t, its p-value, and Wilcoxon's p-value; NaN for fewer than two gains."""
+    from scipy import stats  # takes half a second to import
+
     if len(gain) < 2:
         return math.nan, math.nan, math.nan
     if not gain.any():  # the same values for all: no difference at all

@@ -1,52 +1,70 @@
-"""The command itself: its options, where it prints, and how it ends."""
+"""The command itself: its subcommands, where it prints, and how it ends.
+
+Nothing here imports torch, so that ``holdfast --help`` and ``holdfast --version`` answer at once.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
+from importlib import import_module
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.version import __version__
 
+_COMMANDS = {
+    "demo": "Run the paper's MNIST experiment on a few digits and make a page of it.",
+    "explain": "Find the features that the prediction for one image or text depends on.",
+    "robustness": "Measure how small a change, inside some features, changes a prediction.",
+    "list": "Show explainers, criteria, robustness methods and everything else that has a name.",
+    "run": "Compute an experiment, or what is missing of it.",
+    "report": "Make one self-contained HTML page of an experiment's results.",
+    "export": "Write every value of an experiment to a table.",
+    "train": "Train a network that the package has weights for.",
+}
+out = Console()
+err = Console(stderr=True)
+
+
+class _LazyCommand(TyperCommand):
+    """A subcommand whose module is imported when it is used."""
+
+    def load(self) -> Any:
+        module = import_module(f"holdfast.cli.{str(self.name).replace('list', 'listing')}")
+        return typer.main.get_command(module.app)
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        return self.load().make_context(*arguments, **settings)
+
+
+class _LazyGroup(TyperGroup):
+    """The subcommands by name."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _LazyCommand(cmd_name, help=_COMMANDS[cmd_name]) if cmd_name in _COMMANDS else None
+
+
 app = typer.Typer(
-    help="Which features does a prediction hold fast to, and how fast does it hold?",
+    cls=_LazyGroup,
+    help="Find the features that a prediction depends on, and measure how far they can move before it changes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out = Console()
-err = Console(stderr=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ImageFile = Annotated[
-    Path | None, typer.Argument(help="An image file: of a digit, light on dark, or a photograph for --model imagenet.")
-]
-Digit = Annotated[int | None, typer.Option(help="An embedded test digit, 0 to 999, instead of a file.")]
-Photo = Annotated[int | None, typer.Option(help="A photograph that comes with a package, by number, for imagenet.")]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        help="digits, imagenet (if --photo is given), or a network torchvision:NAME or timm:NAME; of a text topics, a "
-        "file that holdfast train wrote, or huggingface:NAME, a name or a folder."
-    ),
-]
-FeatureKind = Annotated[
-    str | None, typer.Option(help="pixels, patches:N or superpixels:N; of a photograph patches:16 if not given.")
-]
-Device = Annotated[str, typer.Option(help="Where the network runs: cpu, cuda, cuda:1, mps.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything random.")]
 
 
 def main() -> None:
-    """Run the command; what goes wrong is one sentence on stderr and exit code 2."""
-    warnings.showwarning = _say
+    """Run the command. An error is one sentence on stderr and exit code 2."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except HoldfastError as error:
@@ -54,14 +72,14 @@ def main() -> None:
         sys.exit(2)
 
 
-def _say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, HoldfastWarning):
         err.print(f"[bold yellow]holdfast:[/] {escape(str(message))}", highlight=False, soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"holdfast {__version__} (torch {torch.__version__})")
+        typer.echo(f"holdfast {__version__}")
         raise typer.Exit
 
 

@@ -1,46 +1,47 @@
-"""Words on the command line made into what they mean, or one sentence about what is wrong with them."""
+"""Text from the command line as objects, or one sentence about what is wrong with it."""
 
 from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.errors import HoldfastError
-from holdfast.experiment.names import EXPLAINERS, METHODS, OBJECTIVES
+from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
+from holdfast.data import read_photo
+from holdfast.errors import HoldfastError, first_line
 from holdfast.explainers.explainer import Explainer
 from holdfast.explainers.gradients import ExpectedGradients, Grad
 from holdfast.explainers.random import Random
+from holdfast.modalities.modality import Modality, Subject
+from holdfast.modalities.pixels import grey_image
 from holdfast.ranking import check_size
 from holdfast.reference import RandomWords
-from holdfast.robustness import Judge, Robustness
+from holdfast.robustness import Robustness
+
+_OBJECTIVES: dict[str, type[RobustnessRest] | type[RobustnessRelevant]] = {
+    one.name: one for one in (RobustnessRest, RobustnessRelevant)
+}
 
 
 def usable_device(device: str) -> torch.device:
-    """The device, if a number can be put on it."""
+    """Return the device, if a number can be put on it."""
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise HoldfastError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from error
+        raise HoldfastError(f"device {device!r} cannot be used here: {first_line(error)}") from error
     return torch.device(device)
 
 
-def class_name(text: str) -> int | str:
-    """A class by its number, or by its name."""
-    return int(text) if re.fullmatch(r"-?\d+", text) else text
-
-
 def norm(p: str) -> float:
-    """p as a number; whether it is a norm the robustness methods say."""
+    """Return p as a number; robustness methods check which norms they know."""
     try:
         return float(p)
     except ValueError:
@@ -48,17 +49,15 @@ def norm(p: str) -> float:
 
 
 def method(name: str, p: float, seed: int) -> Robustness:
-    """The robustness method of that name."""
-    if name not in METHODS:
-        raise HoldfastError(f"there is no method {name!r}: use one of {', '.join(METHODS)}.")
-    made: Any = METHODS[name](p=p)
+    """Return the robustness method of this name."""
+    made: Any = Robustness.registry.maker(name)(p=p)
     seeded = any(field.name == "seed" for field in fields(made))
-    method: Robustness = replace(made, seed=seed) if seeded else made
-    return method
+    result: Robustness = replace(made, seed=seed) if seeded else made
+    return result
 
 
 def subset(cases: Cases, text: str, seed: int) -> Tensor:
-    """The features ``[1, d]`` that a word such as rest:20% lets move."""
+    """Return the features ``[1, d]`` that text such as ``rest:20%`` lets move."""
     kind, _, share = text.partition(":")
     if text == "all":
         return torch.ones(1, cases.features.count, dtype=torch.bool, device=cases.x.device)
@@ -73,39 +72,64 @@ def subset(cases: Cases, text: str, seed: int) -> Tensor:
     return ~chosen if kind == "rest" else chosen
 
 
+def masked(subject: Subject, cases: Cases, path: Path, resize: bool) -> Tensor:
+    """Return the features with a pixel that is not black in a mask; it is cut as the photograph is."""
+    height, width = cases.x.shape[2:]
+    if subject.x.shape[1] == 3:
+        marked = read_photo(path, height, crop=subject.crop).amax(0) > 0.5
+    else:
+        marked = grey_image(path, (width, height), resize) > 0
+    return cases.features.pool(marked.to(cases.x)[None, None].expand_as(cases.x)) > 0
+
+
+def output(path: Path | None, modality: Modality, option: str = "--out") -> Path:
+    """Return where to write an explanation; refuse a file that could not be written, before anything is computed."""
+    path = path or Path("explanation" + (modality.suffixes[0] if modality.suffixes else ".png"))
+    if modality.suffixes:
+        if path.suffix.lower() not in modality.suffixes:
+            raise HoldfastError(f"{option} {path} must end in {modality.suffixes[0]}: a text is shown as a page.")
+        _check_writable(path, option)
+    else:
+        check_picture(path, option)
+    return path
+
+
 def check_picture(path: Path, option: str = "--out") -> None:
-    """Refuse a picture that could not be written, before anything is computed for it."""
+    """Refuse a picture that could not be written."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes a while to import
+
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise HoldfastError(f"{option} {path} must end in a kind of picture: .{', .'.join(sorted(kinds))}.")
-    _check_writable(path, "picture", option)
+    _check_writable(path, option)
 
 
-def check_page(path: Path, option: str = "--out") -> None:
-    """Refuse a page that could not be written."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise HoldfastError(f"{option} {path} must end in .html: a text is shown as a page.")
-    _check_writable(path, "page", option)
-
-
-def _check_writable(path: Path, what: str, option: str) -> None:
+def _check_writable(path: Path, option: str) -> None:
     if path.is_dir() or not os.access(next(p for p in path.resolve().parents if p.exists()), os.W_OK):
-        raise HoldfastError(f"cannot write the {what} {path}: choose another {option}.")
+        raise HoldfastError(f"cannot write {path}: choose another {option}.")
 
 
 def size(text: str) -> float | int:
-    """A share of the features from 20%, or a number of them."""
+    """Return a share of the features from ``20%``, or a number of them."""
     try:
-        size = float(text[:-1]) / 100 if text.endswith("%") else int(text)
+        value = float(text[:-1]) / 100 if text.endswith("%") else int(text[:9])
     except ValueError:
         raise HoldfastError(f"--top must be a share such as 20% or a number of features, got {text!r}.") from None
-    check_size(size, "--top")
-    return size
+    check_size(value, "--top")
+    return value
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an explanation should be: a ``size`` of features, found by which norm, objective, reference and seed."""
+    """What an explanation should be.
+
+    Attributes:
+        size: How many features are relevant.
+        p: The norm of changes.
+        objective: What Greedy methods optimise.
+        reference: What replaces removed features.
+        seed: Seed of everything random.
+    """
 
     size: float | int
     p: float
@@ -114,45 +138,41 @@ class Wanted:
     seed: int
 
     def explainers(self, names: Sequence[str], words: RandomWords | None = None) -> dict[str, Explainer]:
-        """Explainers by name, ranking as many features as will be shown; random ``words`` stand in those of a text.
+        """Return explainers by name with all settings that they have.
 
-        What is wanted of some must mean something to one of them at least.
+        Args:
+            names: Their names.
+            words: Random words of the model, if the input is a text.
+
+        Raises:
+            HoldfastError: A name is not known, or an option applies to none of them.
         """
-        unknown = next((name for name in names if name not in EXPLAINERS), None)
-        if unknown is not None:
-            raise HoldfastError(f"there is no explainer {unknown!r}: use one of {', '.join(EXPLAINERS)}.")
-        if self.objective not in (None, *OBJECTIVES):
-            raise HoldfastError(f"--objective must be one of {', '.join(OBJECTIVES)}, got {self.objective!r}.")
-        made: dict[str, Any] = {name: EXPLAINERS[name]() for name in names}
+        if self.objective not in (None, *_OBJECTIVES):
+            raise HoldfastError(f"--objective must be one of {', '.join(_OBJECTIVES)}, got {self.objective!r}.")
+        made: dict[str, Any] = {name: Explainer.registry.maker(name)() for name in names}
         known = {field.name for one in made.values() for field in fields(one)}
-        if self.objective is not None and "objective" not in known:
-            raise HoldfastError(f"there is no objective to choose for {', '.join(names)}: leave --objective out.")
-        if self.reference is not None and "reference" not in known:
-            raise HoldfastError(f"there is no reference to choose for {', '.join(names)}: leave --reference out.")
-        return {name: self._set(one, words) for name, one in made.items()}
+        for option in ("objective", "reference"):
+            if getattr(self, option) is not None and option not in known:
+                raise HoldfastError(f"{', '.join(names)} has no {option} to choose: leave --{option} out.")
+        return {name: self._with_settings(one, words) for name, one in made.items()}
 
-    def _set(self, made: Any, words: RandomWords | None) -> Explainer:
-        """The explainer with all that is wanted and that it has a setting for."""
+    def _with_settings(self, made: Any, words: RandomWords | None) -> Explainer:
         known = {field.name for field in fields(made)}
-        given: dict[str, Any] = {"budget": self.size, "seed": self.seed}
+        settings: dict[str, Any] = {"budget": self.size, "seed": self.seed}
         if "robustness" in known:
-            given["robustness"] = replace(made.robustness, p=self.p)
+            settings["robustness"] = replace(made.robustness, p=self.p)
         if "objective" in known:
-            given["objective"] = OBJECTIVES[self.objective or "rest"](replace(made.objective.robustness, p=self.p))
+            objective: type[Criterion] = _OBJECTIVES[self.objective or RobustnessRest.name]
+            settings["objective"] = objective(replace(made.objective.robustness, p=self.p))  # type: ignore[call-arg]
         if self.reference is not None:
-            given["reference"] = _reference(self.reference, words)
+            settings["reference"] = _reference(self.reference, words)
         if words is not None and isinstance(made, ExpectedGradients):
-            given["references"] = words
-        found: Explainer = replace(made, **{key: value for key, value in given.items() if key in known})
-        return found
-
-    def judge(self, photograph: bool = False) -> Judge:
-        """Who measures it: for a photograph smaller than quick, which would take as long as the explanation."""
-        judge = Judge(self.p, 15, classes=3, starts=0) if photograph else Judge.quick(self.p)
-        return replace(judge, seed=self.seed)
+            settings["references"] = words
+        result: Explainer = replace(made, **{key: value for key, value in settings.items() if key in known})
+        return result
 
 
-def _reference(text: str, words: RandomWords | None) -> float | str | Words:
+def _reference(text: str, words: RandomWords | None) -> float | str | RandomWords:
     if text == "words" and words is not None:
         return words
     try:

@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Device, app
+from holdfast.cli import options
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.run import carry_out, finish
-from holdfast.experiment import Local, Study
-from holdfast.experiment.results import Results
-from holdfast.report.page import verdict, write_page
+from holdfast.experiment import Local, Results, Study
+from holdfast.experiment.build import build
+from holdfast.experiment.toml import load
+from holdfast.report.findings import verdict
+from holdfast.report.page import write_page
 
+app = typer.Typer()
 _EXPERIMENT = "paper-mnist-quick"
 
 
@@ -22,21 +25,19 @@ _EXPERIMENT = "paper-mnist-quick"
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results and the page.")] = Path("holdfast-demo"),
     digits: Annotated[int, typer.Option(min=1, max=20, help="How many embedded digits.")] = 4,
-    device: Device = "cpu",
+    device: options.Device = "cpu",
 ) -> None:
-    """Run the paper's MNIST experiment, cut to a few digits and minutes, and make a page of it."""
-    from holdfast.experiment.settings import load, study  # pydantic takes a while to load
-
+    """Run the paper's MNIST experiment on a few digits and make a page of it."""
     usable_device(device)
     settings = load(_EXPERIMENT)
     console.print(
-        f"Explaining {digits} digits with {len(settings.explainers)} methods and judging each by how small a change "
-        "turns the digits: about three minutes on two cores. Ctrl-C stops; the same command goes on.",
+        f"Explaining {digits} digits with {len(settings.explainers)} methods, and measuring for each how small a change "
+        "changes the prediction. This takes one to three minutes on two cores. Ctrl-C stops; the same command continues.",
         highlight=False,
     )
 
     def make() -> Study:
-        return study(settings, _EXPERIMENT, out, limit=digits, device=device)
+        return build(settings, _EXPERIMENT, out, limit=digits, device=device)
 
     summary = carry_out(make, out, Local, quiet=False, as_json=False)
     if summary.missing:

@@ -2,157 +2,168 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text as RichText
 
-from holdfast.cli import arguments
-from holdfast.cli.answer import SUBSETS, Answer, answered
-from holdfast.cli.app import Device, Digit, FeatureKind, ImageFile, Json, Model, Photo, Seed, app
+from holdfast.cases import ANY, Cases
+from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
-from holdfast.cli.explain_text import explain_text
-from holdfast.cli.show import print_json
-from holdfast.cli.subject import Subject, subject
-from holdfast.errors import HoldfastError
-from holdfast.experiment.names import EXPLAINERS
-from holdfast.report import draw_explanations, photographs
-from holdfast.report.photographs import Panel, draw_panels
+from holdfast.cli.show import progress_bar
+from holdfast.explainers.explainer import Explainer
+from holdfast.explanation import SUBSETS, Explanation, explain_cases
+from holdfast.modalities.image import pertinent
+from holdfast.modalities.modality import Modality, Source, Stretch, Subject
+from holdfast.templates import shade
+from holdfast.version import __version__
 
-_IMAGES_BY, _TEXTS_BY = "greedy-as-quick", "greedy-as-words"
+app = typer.Typer()
 
 
 @app.command()
 def explain(
-    image: ImageFile = None,
-    digit: Digit = None,
-    photo: Photo = None,
-    text: Annotated[str | None, typer.Option(help="A text instead of an image: which of its words?")] = None,
-    model: Model = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help=f"One of {', '.join(EXPLAINERS)}; for a text several, with commas between. If not given, "
-            f"{_IMAGES_BY}, and {_TEXTS_BY} for a text."
-        ),
-    ] = None,
-    objective: Annotated[
-        str | None,
-        typer.Option(help="What Greedy methods look for: rest (hard to break when held, if not given) or relevant."),
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Why not this class, by number or name? Any other class if not given.")
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(help="What a removed feature becomes: a number, blur, mean or uniform noise; words of a text."),
-    ] = None,
-    top: Annotated[
-        str | None, typer.Option(help="How many features to show: 20% (if not given) or a number; 5 words of a text.")
-    ] = None,
-    p: Annotated[str, typer.Option("--p", help="Norm of the perturbation: 1, 2 or inf.")] = "2",
-    features: FeatureKind = None,
-    resize: Annotated[bool, typer.Option("--resize", help="Scale a digit's image to the network's 28 x 28.")] = False,
+    image: options.ImageFile = None,
+    digit: options.Digit = None,
+    photo: options.Photo = None,
+    text: options.Text = None,
+    model: options.Model = None,
+    methods: options.Methods = None,
+    objective: options.Objective = None,
+    target: options.Target = None,
+    reference: options.Reference = None,
+    top: options.Top = None,
+    p: options.Norm = "2",
+    features: options.FeatureKind = None,
+    resize: options.Resize = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write: explanation.png, or explanation.html for a text, if not given.")
+        Path | None, typer.Option(help="Where to write. Default: explanation.png, for texts explanation.html.")
     ] = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: Json = False,
+    device: options.Device = "cpu",
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
-    """Which features does the prediction for one image or text hold fast to?"""
-    size = arguments.size(top or ("20%" if text is None else "5"))
+    """Find the features that the prediction for one image or text depends on."""
+    source = Source(image, digit, photo, text, model, resize, device)
+    modality = Modality.of(source)
+    size = modality.top if top is None else arguments.size(top)
     wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed)
-    if text is not None:
-        if (image, digit, photo, features) != (None, None, None, None) or resize:
-            raise HoldfastError("--text is a text by itself: leave images and their features out.")
-        methods = _TEXTS_BY if method is None else method
-        explain_text(text, methods, target, wanted, model, out or Path("explanation.html"), device, as_json)
-        return
-    out, method = out or Path("explanation.png"), _IMAGES_BY if method is None else method
-    arguments.check_picture(out)
-    explainer = wanted.explainers([method])[method]
-    asked = subject(image, digit, photo, model, resize, device, ", a text with --text")
-    aim, laid = asked.number(target), asked.features(features)
-    judge = wanted.judge(asked.photograph)
-
-    def answer(target: int | None) -> Answer:
-        cases = asked.model.ask(asked.x, target=target, features=laid)
-        return answered(cases, asked.called, explainer, judge, size, as_json)
-
-    found = answer(aim)
-    if not asked.photograph:
-        draw_explanations(found.cases, {method: (found.relevant[:, 0], found.radii)}, out, changes=True)
-        notes = found.notes
-    else:  # beside a target, the same question without it: to see what is particular to that class
-        drawn = [found] if aim is None else [answer(None), found]
-        draw_panels([_panels(asked, one) for one in drawn], out)
-        notes = [f"{one.question} {note}" if len(drawn) > 1 else note for one in drawn for note in one.notes]
+    path = arguments.output(out, modality)
+    arguments.usable_device(device)
+    names = list(dict.fromkeys(map(str.strip, (methods or modality.explainer).split(","))))
+    wanted.explainers(names)  # refuses wrong names before a network is loaded
+    subject = modality.read(source)
+    cases = subject.ask(target, features)
+    if isinstance(size, int):  # a text may have fewer words
+        wanted = replace(wanted, size=min(size, cases.features.count))
+    explainers = wanted.explainers(names, subject.random_words)
+    explanations = _explained(subject, cases, explainers, wanted, as_json)
+    drawn = explanations
+    if target is not None and not modality.keeps_moves:  # beside it, what does not depend on the target
+        drawn = [*_explained(subject, subject.ask(None, features), explainers, wanted, as_json), *explanations]
+    modality.draw(drawn, path, subject.title)
     if as_json:
-        _print_json(asked, found, notes, out)
+        _print_json(subject, explanations, path)
     else:
-        _print_table(asked, found, f"L{p}", method, notes, out)
+        _print(subject, explanations, f"L{p}", path)
 
 
-def _pertinent(found: Answer) -> tuple[list[int], list[int]]:
-    """The relevant features that the smallest change inside them turns down, and those it turns up."""
-    change = found.cases.features.pool(found.radii.witness[:, 0] - found.cases.x)[0]
-    down = [feature for feature in found.chosen if float(change[feature]) < 0]
-    return down, [feature for feature in found.chosen if float(change[feature]) > 0]
+def _explained(
+    subject: Subject, cases: Cases, explainers: dict[str, Explainer], wanted: arguments.Wanted, quiet: bool
+) -> list[Explanation]:
+    """Explain the input by every method."""
+    judge = subject.modality.judge(wanted.p, wanted.seed)
+    explanations = []
+    for name, explainer in explainers.items():
+        with progress_bar(f"{name}: ranking {cases.features.kind}", quiet) as progress:
+            explanation = explain_cases(cases, name, explainer, judge, wanted.size, progress)[0]
+        explanations.append(subject.modality.explained(subject, cases, explanation))
+    return explanations
 
 
-def _panels(asked: Subject, found: Answer) -> list[Panel]:
-    """A photograph, what is called relevant, the order of everything, and the two smallest changes."""
-    cases, count = found.cases, int(found.ranking.count[0])
-    place = found.ranking.order.argsort(1) / max(1, count - 1)
-    x, heat = cases.x[0].cpu().numpy(), cases.features.spread((1 - place).to(cases.x))[0].cpu().numpy()
-    top = cases.features.expand(found.relevant[:, 0])[0].cpu().numpy()
-    panels = [
-        Panel(photographs.plain(x), found.prediction, asked.title),
-        Panel(photographs.outlined(x, top), found.question, f"top {len(found.chosen)} of {count}"),
-        Panel(photographs.heated(x, heat), "order of all features", "bright: first"),
-    ]
-    for k, what in enumerate(SUBSETS):
-        pixels, times = photographs.amplified((found.radii.witness[0, k] - cases.x[0]).cpu().numpy())
-        panels.append(Panel(pixels, found.turned(k), f"{what}, x {times:g}: radius {found.radius(k)}"))
-    return panels
+def _print(subject: Subject, explanations: list[Explanation], norm: str, path: Path) -> None:
+    for one in explanations:
+        table = Table(show_header=False)
+        if one.text:
+            console.print(_highlighted(list(subject.modality.shown(one, one.method).stretches)), highlight=False)
+        else:
+            table.add_row("input", escape(subject.title))
+        table.add_row("prediction", escape(one.prediction))
+        table.add_row("question", escape(one.question))
+        table.add_row("explanation", f"{one.top} of {len(one.order)} {one.features.kind}, by {one.method}")
+        for name, value in subject.modality.facts(one):
+            table.add_row(name, escape(value))
+        for k, subset in enumerate(SUBSETS):
+            table.add_row(f"{norm} radius, {subset}", escape(_radius(one, k)))
+        if one.uncertain is not None:
+            table.add_row("uncertain places", f"{one.uncertain:.0%} of the features")
+        table.add_row("model rows", f"{one.cost.forward:,} to explain, {one.judging.forward:,} to judge")
+        console.print(table)
+        for note in one.notes:
+            console.print(f"note: {note}", highlight=False, markup=False)
+    console.print(f"written: {path}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _print_json(asked: Subject, found: Answer, notes: list[str], out: Path) -> None:
-    off, on = _pertinent(found)
-    ranking, spent = found.ranking, found.spent
-    extra: dict[str, Any] = {
-        "explainer": ranking.method,
-        "order": found.chosen,
-        "pertinent positive": off,
-        "pertinent negative": on,
-        "rows to explain": {"forward": spent.forward, "gradient": spent.gradient},
-        "uncertain": None if ranking.uncertain is None else float(ranking.uncertain[0]),
-        "picture": str(out),
-        "notes": notes,
+def _radius(explanation: Explanation, which: int) -> str:
+    if which == 1 and explanation.top >= len(explanation.order):
+        return f"no {explanation.features.kind} are left to move"
+    return f"{explanation.radius_text(which)}, {explanation.change_text(which)}"
+
+
+def _highlighted(stretches: list[Stretch]) -> RichText:
+    """Return a text with its relevant words coloured by their place."""
+    count = sum(stretch.place is not None for stretch in stretches)
+    text = RichText()
+    for stretch in stretches:
+        if stretch.place is None:
+            text.append(stretch.text)
+        else:
+            part = shade(stretch.place, count)
+            red, green, blue = (round(255 - part * (255 - end)) for end in (234, 88, 12))
+            text.append(stretch.text, style=f"bold black on rgb({red},{green},{blue})")
+    return text
+
+
+def _print_json(subject: Subject, explanations: list[Explanation], path: Path) -> None:
+    first = explanations[0]
+    answer = {
+        "version": __version__,
+        "input": subject.name,
+        "label": first.classes[first.label],
+        "probability": first.probability,
+        "target": None if first.target == ANY else first.classes[first.target],
+        "explanations": [_plain(one) for one in explanations],
+        "written": str(path),
     }
-    print_json(found.cases, found.radii, [asked.name], list(SUBSETS), extra)
+    typer.echo(json.dumps(answer, indent=1))
 
 
-def _print_table(asked: Subject, found: Answer, norm: str, method: str, notes: list[str], out: Path) -> None:
-    cases, ranking, radii = found.cases, found.ranking, found.radii
-    table = Table(show_header=False)
-    table.add_row("input", escape(asked.title))
-    table.add_row("prediction", found.prediction)
-    table.add_row("question", found.question)
-    table.add_row("explanation", f"{len(found.chosen)} of {int(ranking.count[0])} {cases.features.kind}, by {method}")
-    if not asked.photograph:
-        off, on = _pertinent(found)
-        table.add_row("pertinent positive", f"{len(off)}: lit, would be turned off")
-        table.add_row("pertinent negative", f"{len(on)}: dark, would be turned on")
-    for k, what in enumerate(SUBSETS):
-        table.add_row(f"{norm} radius, {what}", f"{found.radius(k)}, {found.turned(k)}")
-    if ranking.uncertain is not None:
-        table.add_row("unsettled at the cuts", f"{float(ranking.uncertain[0]):.0%} of the features")
-    table.add_row("model rows", f"{found.spent.forward:,} to explain, {radii.queries.forward:,} to judge")
-    console.print(table)
-    for note in notes:
-        console.print(f"note: {note}", highlight=False)
-    console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
+def _plain(one: Explanation) -> dict[str, Any]:
+    """Return an explanation as plain values."""
+    lowered, raised = pertinent(one)
+    return {
+        "method": one.method,
+        "explainer": one.explainer,
+        "question": one.question,
+        "relevant": [
+            {"feature": feature, "name": one.features.name(feature), "replacement": one.replacements.get(feature)}
+            for feature in one.relevant
+        ],
+        "pertinent positive": lowered,
+        "pertinent negative": raised,
+        "radius": {s: None if one.new_class[k] < 0 else one.radius[k] for k, s in enumerate(SUBSETS)},
+        "new class": {
+            s: None if one.new_class[k] < 0 else one.classes[one.new_class[k]] for k, s in enumerate(SUBSETS)
+        },
+        "bound": one.bound,
+        "uncertain": one.uncertain,
+        "rows to explain": {"forward": one.cost.forward, "gradient": one.cost.gradient},
+        "judge": one.judge,
+        **dict(one.extra),
+        "notes": list(one.notes),
+    }

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import app
 from holdfast.cli.app import out as console
 from holdfast.experiment.export import COLUMNS
 from holdfast.experiment.export import export as write
 from holdfast.experiment.results import Results
+
+app = typer.Typer()
 
 
 @app.command()
@@ -19,6 +20,6 @@ def export(
     results: Annotated[Path, typer.Argument(help="The results.db of a run, finished or not.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="A .csv or .parquet file.")] = Path("values.csv"),
 ) -> None:
-    """Write every value of an experiment, one a row."""
+    """Write every value of an experiment to a table, one in each row."""
     count = write(Results(results), out)
     console.print(f"{out}: {count:,} values ({', '.join(COLUMNS)})", soft_wrap=True, highlight=False, markup=False)

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import app
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import check_picture
 from holdfast.errors import HoldfastError
-from holdfast.experiment.export import write
 from holdfast.experiment.results import Results
+from holdfast.files import write_text
 from holdfast.report.figures import draw_gallery, has_photographs
-from holdfast.report.page import as_markdown, verdict, write_page
+from holdfast.report.findings import verdict
+from holdfast.report.page import as_markdown, write_page
+
+app = typer.Typer()
 
 
 @app.command()
@@ -33,24 +35,24 @@ def report(
         raise HoldfastError(f"-o {out} must be an HTML file.")
     if figure is not None:
         check_picture(figure, "--figure")
-    found = Results(results)
-    if figure is not None and not has_photographs(found):
+    loaded = Results(results)
+    if figure is not None and not has_photographs(loaded):
         raise HoldfastError(f"{results} holds no photographs to draw side by side: leave --figure out.")
-    tables = write_page(found, out)
+    tables = write_page(loaded, out)
     written = [out]
     if latex is not None:
-        write(latex, "\n\n".join(table.latex() for table in tables) + "\n")
+        write_text(latex, "\n\n".join(table.latex() for table in tables) + "\n")
         written.append(latex)
     if markdown is not None:
-        write(markdown, as_markdown(found, tables))
+        write_text(markdown, as_markdown(loaded, tables))
         written.append(markdown)
     if csv is not None:
         for table in tables:
-            write(csv / f"{table.key}.csv", table.csv())
+            write_text(csv / f"{table.key}.csv", table.csv())
         written.append(csv)
     if figure is not None:
-        draw_gallery(found, figure)
+        draw_gallery(loaded, figure)
         written.append(figure)
-    console.print(verdict(found), highlight=False, markup=False)
+    console.print(verdict(loaded), highlight=False, markup=False)
     for path in written:
         console.print(f"{path}", soft_wrap=True, highlight=False, markup=False)

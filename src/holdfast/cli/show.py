@@ -1,4 +1,4 @@
-"""Progress, numbers and JSON as the commands print them."""
+"""Progress, numbers and JSON as the subcommands print them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from holdfast.cases import Cases
+from holdfast.cases import ANY, Cases
 from holdfast.cli.app import err
 from holdfast.robustness import Radii
 from holdfast.version import __version__
 
 
 @contextmanager
-def progress_bar(what: str, quiet: bool) -> Iterator[Any]:
-    """A bar on stderr while somebody looks; ``None`` where nobody does."""
+def progress_bar(title: str, quiet: bool) -> Iterator[Any]:
+    """Show a bar on stderr if it is a terminal; yield what to call with (done, total), or None."""
     if quiet or not err.is_terminal:
         yield None
         return
@@ -30,30 +30,34 @@ def progress_bar(what: str, quiet: bool) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True) as bars:
-        task = bars.add_task(what, total=None)
+        task = bars.add_task(title, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
-def shown_radius(radii: Radii, case: int, k: int) -> str:
-    """One radius as text."""
+def radius_text(radii: Radii, case: int, k: int) -> str:
+    """Return one radius as text."""
     return "censored" if bool(radii.censored[case, k]) else f"{float(radii.radius[case, k]):.4g}"
 
 
-def print_json(cases: Cases, radii: Radii, names: list[Any], subsets: list[str], extra: dict[str, Any]) -> None:
-    """Radii and what belongs to them, one row an input and subset."""
-    rows = [
-        {
-            "input": names[b],
-            "label": int(cases.label[b]),
-            "target": None if int(cases.target[b]) < 0 else int(cases.target[b]),
-            "subset": subsets[k],
-            "radius": None if bool(radii.censored[b, k]) else float(radii.radius[b, k]),
-            "censored": bool(radii.censored[b, k]),
-            "turned": None if bool(radii.censored[b, k]) else int(radii.new_class[b, k]),
-        }
-        for b in range(len(cases))
-        for k in range(len(subsets))
-    ]
+def print_radii(cases: Cases, radii: Radii, names: list[Any], subsets: list[str], extra: dict[str, Any]) -> None:
+    """Print radii as JSON, one row for each input and subset."""
+    classes = cases.model.classes
+    rows = []
+    for b in range(len(cases)):
+        label, target = int(cases.label[b]), int(cases.target[b])
+        for k, subset in enumerate(subsets):
+            radius, new = float(radii.radius[b, k]), int(radii.new_class[b, k])
+            rows.append(
+                {
+                    "input": names[b],
+                    "label": classes[label],
+                    "target": None if target == ANY else classes[target],
+                    "subset": subset,
+                    "radius": None if radius == float("inf") else radius,
+                    "censored": bool(radii.censored[b, k]),
+                    "new class": None if new < 0 else classes[new],
+                }
+            )
     answer = {
         "version": __version__,
         "method": radii.method,

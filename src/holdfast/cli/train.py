@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
-from holdfast.cli.app import Device, Seed, app
+from holdfast.cli import options
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.show import progress_bar
@@ -19,6 +19,8 @@ from holdfast.data.rationales import SENTIMENTS, movie_reviews
 from holdfast.data.texts import Texts, labelled, newsgroups
 from holdfast.errors import HoldfastError
 
+app = typer.Typer()
+
 
 @app.command()
 def train(
@@ -28,24 +30,24 @@ def train(
         typer.Option(help="Folder with the MNIST idx or idx.gz files; folder or archive with newsgroups or movies."),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Where to write the weights: NETWORK.safetensors if not given.")
+        Path | None, typer.Option(help="Where to write the weights: Default: NETWORK.safetensors.")
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--texts", help="What data holds for text-bilstm: newsgroups (if not given) or movies."),
+        typer.Option("--texts", help="What data holds for text-bilstm: newsgroups (default) or movies."),
     ] = None,
     vectors: Annotated[
         Path | None, typer.Option(help="Word vectors for text-bilstm, such as glove.6B.100d.txt.")
     ] = None,
     more: Annotated[
-        Path | None, typer.Option(help="A .csv table of text and label to learn from as well, for text-bilstm.")
+        Path | None, typer.Option(help="A .csv table of text and label to train on as well, for text-bilstm.")
     ] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch missing files from the public mirror.")] = False,
-    epochs: Annotated[int | None, typer.Option(min=1, help="12 for mnist-cnn, 8 for text-bilstm if not given.")] = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Default: 12 for mnist-cnn, 8 for text-bilstm.")] = None,
+    device: options.Device = "cpu",
+    seed: options.Seed = 0,
 ) -> None:
-    """Train a network that the package carries weights for, and measure it on the full test set."""
+    """Train a network that the package has weights for, and measure it on the full test set."""
     if network not in ("mnist-cnn", "text-bilstm"):
         raise HoldfastError(f"there is no network {network!r} to train: use mnist-cnn or text-bilstm.")
     if network == "mnist-cnn" and (kind, vectors, more) != (None, None, None):
@@ -75,7 +77,7 @@ def train(
             accuracy = texts.train_bilstm(
                 learnt, held, words, out, epochs=epochs or texts.EPOCHS, seed=seed, device=device, progress=told
             )
-    console.print(f"{out}: {accuracy:.2%} of the test examples right", highlight=False)
+    console.print(f"{out}: {accuracy:.2%} of the test examples are classified correctly", highlight=False)
 
 
 def _texts(kind: str, data: Path, more: Path | None) -> tuple[Texts, Texts]:

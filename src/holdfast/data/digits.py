@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import urllib.error
 import urllib.request
 import warnings
@@ -19,11 +18,13 @@ from torch import Tensor, nn
 
 from holdfast.data.idx import parse_idx, read_bytes
 from holdfast.data.networks import mnist_cnn as mnist_cnn_network
-from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.errors import HoldfastError, HoldfastWarning, first_line
+from holdfast.files import atomic
 from holdfast.models.torch import TorchModel
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 FASHION_MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+DIGITS = tuple("0123456789")
 FASHION = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 """What the classes of Fashion-MNIST are."""
 _LONGEST = 64 * 2**20  # bytes a download may have; the largest file has 10 MB
@@ -95,7 +96,7 @@ def mnist_cnn() -> TorchModel:
     network = mnist_cnn_network()
     with as_file(files("holdfast.data") / "files" / "mnist-cnn.safetensors") as path:
         load_weights(network, path)
-    return TorchModel(network.eval().requires_grad_(False), bounds=(0.0, 1.0))
+    return TorchModel(network.eval().requires_grad_(False), bounds=(0.0, 1.0), classes=DIGITS)
 
 
 def load_weights(network: nn.Module, path: Path) -> dict[str, str]:
@@ -105,7 +106,7 @@ def load_weights(network: nn.Module, path: Path) -> dict[str, str]:
         with safe_open(path, "pt") as file:
             return dict(file.metadata() or {})
     except (OSError, SafetensorError, RuntimeError) as error:
-        raise HoldfastError(f"cannot load weights from {path}: {str(error).splitlines()[0]}") from error
+        raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
 
 
 def _digits(images: bytes, labels: bytes, name: str) -> Digits:
@@ -153,18 +154,9 @@ def _download(root: Path, name: str, mirror: str, checksum: str) -> bytes:
         raise HoldfastError(f"cannot download {address}: {error}.") from error
     if len(raw) > _LONGEST:
         raise HoldfastError(f"{address} is larger than any MNIST file: nothing was kept.")
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: an interrupted download must not pass for a file.
-        with tempfile.NamedTemporaryFile(dir=root, suffix=".part", delete=False) as part:
-            part.write(raw)
-    except OSError as error:
-        raise HoldfastError(f"cannot write to {root}: {error}.") from error
-    try:
-        content = read_bytes(Path(part.name))
+    with atomic(root / f"{name}.gz") as part:
+        part.write_bytes(raw)
+        content = read_bytes(part)
         if hashlib.sha256(content).hexdigest() != checksum:
             raise HoldfastError(f"{address} is not the known {name} (wrong checksum): nothing was kept.")
-        os.replace(part.name, root / f"{name}.gz")
-        return content
-    finally:
-        Path(part.name).unlink(missing_ok=True)
+    return content

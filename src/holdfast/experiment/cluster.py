@@ -1,42 +1,51 @@
-"""Jobs on a Ray cluster: scheduling, transport and the redoing of what a killed worker had in hand are Ray's."""
+"""Jobs on a Ray cluster, which schedules them and repeats those of a worker that died."""
 
 from __future__ import annotations
 
 import logging
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.experiment.engine import Batch, Engine, Moving, Outcome, outcome_of
 from holdfast.experiment.store import Unit
 from holdfast.features import Features
-from holdfast.models.torch import TorchModel
+from holdfast.models.model import Model
 
 _RETRIES = 5  # times a task is begun anew when its worker dies
 
 
 class Cluster(Engine):
-    """Every batch of jobs a Ray task. The model is put into the object store once, and so is every block of cases.
+    """Every batch of jobs is a Ray task. The model and every block of cases are put into the object store once.
 
-    ``address`` names a running cluster; without one, a cluster on this machine is started and ended. ``slots`` bounds
-    the tasks that are out at once: as many as the cluster has cores (or GPUs, where tasks take one) if not given.
+    Args:
+        address: A running cluster; None: one on this machine is started, and stopped at the end.
+        slots: How many tasks may be out at once; default: the cores of the cluster, or its GPUs if tasks take one.
+        num_gpus: How many GPUs a task takes.
     """
+
+    name: ClassVar[str] = "ray"
+    has_workers: ClassVar[bool] = True
+
+    @classmethod
+    def start(cls, address: str | None, workers: int | None, device: str) -> Cluster:
+        return cls(address, workers, num_gpus=1.0 if device.startswith("cuda") else 0.0)
 
     def __init__(self, address: str | None = None, slots: int | None = None, *, num_gpus: float = 0.0):
         try:
             import ray  # an optional extra, heavy to import
         except ImportError as error:
-            raise HoldfastError('the engine ray needs Ray: pip install "holdfast[ray]".') from error
+            raise HoldfastError('the engine ray requires Ray: pip install "holdfast[ray]".') from error
         self._ray, self._num_gpus = ray, num_gpus
         self._own = not ray.is_initialized()
         if self._own:
             self._begin(address, slots)
-        room = ray.cluster_resources()
-        most = int(room.get("GPU", 0) / num_gpus) if num_gpus else int(room.get("CPU", 1))
+        resources = ray.cluster_resources()
+        most = int(resources.get("GPU", 0) / num_gpus) if num_gpus else int(resources.get("CPU", 1))
         if most < 1:
             self.close()
             raise HoldfastError("the Ray cluster has no GPU: start one there, or use --device cpu.")
@@ -54,22 +63,22 @@ class Cluster(Engine):
                 logging_level=logging.ERROR,
             )
         except (OSError, RuntimeError, ValueError) as error:
-            raise HoldfastError(f"cannot reach the Ray cluster {address}: {str(error).splitlines()[0]}") from error
+            raise HoldfastError(f"cannot reach the Ray cluster {address}: {first_line(error)}") from error
 
     def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
-        # All travels as it is in main memory: another machine's GPU has another number, or this one has none.
+        # Everything is sent from main memory: another machine has other GPUs, or none.
         models = {id(cases.model): cases.model for cases in blocks.values()}
         shipped = {key: self._ray.put(model.on("cpu")) for key, model in models.items()}
         self._blocks = {}
         for name, cases in blocks.items():
             tensors = (cases.x, cases.label, cases.target, cases.features.ids)
             put = self._ray.put(tuple(tensor.cpu() for tensor in tensors))
-            self._blocks[name] = (shipped[id(cases.model)], put, cases.features.count, cases.features.kind)
+            self._blocks[name] = (shipped[id(cases.model)], put, cases.features.count, cases.features.kind, cases.features.names)
         self._device = "cuda" if self._num_gpus else "cpu"
         self._task = self._ray.remote(num_cpus=1, num_gpus=self._num_gpus, max_retries=_RETRIES)(_perform)
 
-    def submit(self, batch: Batch, given: Sequence[Sequence[Unit]]) -> None:
-        self._out[self._task.remote(batch, given, self._device, *self._blocks[batch[0].block])] = batch
+    def submit(self, batch: Batch, needed: Sequence[Sequence[Unit]]) -> None:
+        self._out[self._task.remote(batch, needed, self._device, *self._blocks[batch[0].block])] = batch
 
     def finished(self) -> tuple[Batch, Outcome]:
         ready, _ = self._ray.wait(list(self._out), num_returns=1)
@@ -96,16 +105,17 @@ def _knock(address: str | None) -> None:
 
 def _perform(
     batch: Batch,
-    given: Sequence[Sequence[Unit]],
+    needed: Sequence[Sequence[Unit]],
     device: str,
-    model: TorchModel,
+    model: Model,
     tensors: tuple[Tensor, ...],
     count: int,
     kind: str,
+    names: tuple[tuple[str, ...], ...] | None,
 ) -> Outcome:
-    """What a worker does."""
+    """Compute a batch, on a worker."""
     x, label, target, ids = (tensor.to(device) for tensor in tensors)
-    return outcome_of(batch, Cases(model.on(device), x, label, target, Features(ids, count, kind)), given)
+    return outcome_of(batch, Cases(model.on(device), x, label, target, Features(ids, count, kind, names)), needed)
 
 
 def _last_line(error: BaseException) -> str:

@@ -1,26 +1,24 @@
-"""Every value of an experiment, one a row, for other tools."""
+"""Export: every value of an experiment as one row of a table, for other tools."""
 
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from holdfast.errors import HoldfastError
+from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
+from holdfast.files import atomic
 
 COLUMNS = ("example", "explainer", "optimises", "criterion", "size", "value", "bound", "censored")
 Row = tuple[str, str, str, str, float, float | None, str, bool]
 
 
 def rows(results: Results) -> Iterator[Row]:
-    """One row a value, in the order of the study: criterion, explainer, example, size. Censored values are empty.
+    """Yield one row for each value, in the order criterion, explainer, example, size. Censored values are None.
 
-    ``optimises`` tells the two rankings apart that some methods have.
+    ``optimises`` distinguishes the two rankings that some methods have.
     """
     for measure in results.measures():
         for method in results.methods():
@@ -28,52 +26,26 @@ def rows(results: Results) -> Iterator[Row]:
                 yield from _of(results, method, measure, side)
 
 
-def _of(results: Results, method: str, measure: dict[str, Any], side: str) -> Iterator[Row]:
+def _of(results: Results, method: str, measure: MeasureRecord, side: str) -> Iterator[Row]:
     found = results.whole_curve(method, measure, side)
     if found is None:
         return
     examples, curve = found
-    names = [results.study["examples"][example] for example in examples]
+    names = [results.study.examples[example] for example in examples]
     values, censored = curve.values.double().tolist(), curve.censored.tolist()
     for name, line, unknown in zip(names, values, censored, strict=True):
-        for size, value, none in zip(results.study["sizes"], line, unknown, strict=True):
+        for size, value, none in zip(results.sizes, line, unknown, strict=True):
             known = None if none else value
-            yield name, method, "" if side == "both" else side, measure["name"], size, known, measure["bound"], none
+            yield name, method, "" if side == "both" else side, measure.name, size, known, measure.bound, none
 
 
 def export(results: Results, out: Path) -> int:
-    """Write them to a .csv or .parquet file, whole or not at all; returns how many."""
+    """Write all values to a .csv or .parquet file, whole or not at all, and return how many there are."""
     writers = {".csv": _csv, ".parquet": _parquet}
     if out.suffix.lower() not in writers:
         raise HoldfastError(f"{out} must end in .csv or .parquet.")
-    with written(out) as part:
+    with atomic(out) as part:
         return writers[out.suffix.lower()](results, part)
-
-
-@contextmanager
-def written(out: Path) -> Iterator[Path]:
-    """A file beside ``out`` to write to, which takes its place when all went well and is gone otherwise."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=out.parent, prefix=f".{out.name}.", delete=False) as part:
-            pass
-        try:
-            yield Path(part.name)
-            os.chmod(part.name, 0o644)
-            os.replace(part.name, out)
-        finally:
-            Path(part.name).unlink(missing_ok=True)
-    except OSError as error:
-        raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
-
-
-def write(out: Path, content: str) -> None:
-    """A text file, whole or not at all; its folder is made if need be."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HoldfastError(f"cannot write {out}: {error.strerror or error}.") from error
-    with written(out) as part:
-        part.write_text(content, encoding="utf-8")
 
 
 def _csv(results: Results, path: Path) -> int:
@@ -91,7 +63,7 @@ def _parquet(results: Results, path: Path) -> int:
         import pyarrow as pa  # an optional extra
         from pyarrow import parquet
     except ImportError as error:
-        raise HoldfastError('Parquet needs pyarrow: pip install "holdfast[parquet]".') from error
+        raise HoldfastError('Parquet requires pyarrow: pip install "holdfast[parquet]".') from error
     found = list(rows(results))
     columns = list(zip(*found, strict=True)) if found else [() for _ in COLUMNS]
     kinds = (pa.string(), pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64(), pa.string(), pa.bool_())

@@ -1,4 +1,4 @@
-"""The content of a model and of its cases as a short text: equal content, equal text, wherever it was made."""
+"""Fingerprints: the content of a model or of cases as a short text, equal for equal content on every machine."""
 
 from __future__ import annotations
 
@@ -8,36 +8,45 @@ from torch import Tensor, nn
 
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError
-from holdfast.models.function import FunctionModel
+from holdfast.models.model import Model
 from holdfast.models.torch import TorchModel
 
 
-def of_model(model: TorchModel, name: str | None = None) -> str:
-    """A hash of layers, weights and bounds, or of its name and bounds.
+def of_model(model: Model, name: str | None = None) -> str:
+    """Return a hash of a model's layers, weights and bounds, or of its name and bounds.
 
-    What a module's own code does beyond its layers is not seen: name a model whose code has changed anew.
+    The code of a module beyond its layers is not part of the hash: give a model whose code has changed a new name.
+
+    Args:
+        model: The model.
+        name: A name for a model that has no weights to recognise it by.
+
+    Raises:
+        HoldfastError: The model has no weights and no name.
     """
-    if name is None and isinstance(model, FunctionModel):
-        raise HoldfastError("a function has no weights to know it by: give the study a name for its model.")
     if name is not None:
-        digest = hashlib.sha256(f"{name}\n{model.classes}\n".encode())
-    else:
+        digest = hashlib.sha256(f"{name}\n{len(model.classes)}\n".encode())
+    elif isinstance(model, TorchModel):
         digest = hashlib.sha256(_layers(model.module).encode())
         for key, value in sorted(model.module.state_dict().items()):
             digest.update(f"{key} ".encode() + _bytes(value))
+    else:
+        raise HoldfastError(
+            f"a {type(model).__name__} has no weights to recognise it by: give the study a name for its model."
+        )
     for bound in (model.low, model.high):
         digest.update(b"none" if bound is None else _bytes(bound))
     return digest.hexdigest()[:16]
 
 
 def _layers(module: nn.Module) -> str:
-    """Every layer's kind and plain settings; not its ``repr``, which differs from one torch to the next."""
-    told = []
+    """Return every layer's class and plain settings; its ``repr`` differs between versions of torch."""
+    lines = []
     for name, layer in module.named_modules():
         settings = {key: value for key, value in vars(layer).items() if key != "training" and key[0] != "_"}
         plain = [f"{key}={value!r}" for key, value in sorted(settings.items()) if _is_plain(value)]
-        told.append(f"{name} {type(layer).__qualname__} {', '.join(plain)}")
-    return "\n".join(told)
+        lines.append(f"{name} {type(layer).__qualname__} {', '.join(plain)}")
+    return "\n".join(lines)
 
 
 def _is_plain(value: object) -> bool:
@@ -47,7 +56,7 @@ def _is_plain(value: object) -> bool:
 
 
 def of_cases(cases: Cases) -> str:
-    """A hash of the inputs, the classes asked about and the features."""
+    """Return a hash of the inputs, the classes and the features."""
     digest = hashlib.sha256(f"{cases.features.count} {cases.features.kind}".encode())
     for tensor in (cases.x, cases.label, cases.target, cases.features.ids):
         digest.update(_bytes(tensor))

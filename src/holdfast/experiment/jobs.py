@@ -1,119 +1,109 @@
-"""The kinds of work an experiment is made of, each a small recipe for one unit of the store.
+"""Jobs: the kinds of work in an experiment, each of which makes one unit of the store.
 
-A job says what its unit is made of before anything runs, so that what is there already is not made again. It is about a
-fixed block of cases, named by content: blocks are part of the key, and results do not depend on who computed them.
-Small jobs of one kind are performed together, since a search on a few rows takes as long as one on thousands.
+A job knows the key of its unit before anything runs, so that stored units are not computed again. It works on a fixed
+block of cases, which is named by its content and part of the key: results do not depend on who computes them. Small
+jobs of the same kind are computed together, because a search on a few rows takes as long as one on thousands.
 """
 
 from __future__ import annotations
 
-import platform
-import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any, ClassVar, final
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from holdfast.analyses import diagnostics, sanity, sensitivity
-from holdfast.analyses.diagnostics import SEARCH
-from holdfast.analyses.sanity import trainable_layers
+from holdfast.analyses.analysis import Analysis, Computed, Subject
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion
 from holdfast.curve import trace
-from holdfast.errors import HoldfastWarning
-from holdfast.experiment.store import Unit, key_of, ranking_of
+from holdfast.experiment.packing import pack_explanations, pack_inputs, pack_ranking, unpack_ranking
+from holdfast.experiment.store import Unit, key_of
 from holdfast.explainers.explainer import Explainer
+from holdfast.explanation import explain_cases, judge_ranking
 from holdfast.ranking import Ranking
-from holdfast.reference import FixedReference
 from holdfast.robustness import Robustness
-from holdfast.text import substitute
 from holdfast.version import RESULTS
 
-Arrays = dict[str, np.ndarray]
-Made = tuple[Arrays, Sequence[str]]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job(ABC):
-    """``perform([job], cases, [given])`` makes its unit; ``given`` are the units whose keys it ``needs``, in order."""
+    """One unit of work.
+
+    Attributes:
+        block: The name of the block of cases that it works on.
+    """
 
     block: str
-    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """The kind of its unit."""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Keys of the units it is made from."""
+        """Keys of the units that it is made from."""
         return ()
 
     @abstractmethod
     def recipe(self) -> dict[str, Any]:
-        """What beside the cases its unit is made of, as plain values."""
+        """Return what its unit is made of besides the cases, as plain values."""
 
     @abstractmethod
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        """Its arrays, and what there is to say about them."""
+    def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
+        """Compute its unit from the cases and the units that it needs."""
 
-    def make_with(self, cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None) -> list[Made]:
-        """Its own arrays and those of its company, which differs only in what is ``given``."""
-        return [self.make(cases, units, progress) for units in given]
+    def compute_together(
+        self, cases: Cases, needed: Sequence[Sequence[Unit]], progress: Progress | None
+    ) -> list[Computed]:
+        """Compute the units of jobs that differ only in the units that they need."""
+        return [self.compute(cases, units, progress) for units in needed]
 
     @abstractmethod
     def rows(self, cases: Cases) -> int | None:
-        """About how many rows it puts through the model; None if not known."""
+        """Return about how many rows go through the model; None: unknown."""
 
-    def company(self, cases: Cases) -> tuple[str, int] | None:
-        """Jobs of equal name are best made together, each with so many rows at a time; None: alone."""
+    def group(self, cases: Cases) -> tuple[str, int] | None:
+        """Return the name of jobs that are computed together, and how many rows each has at a time; None: alone."""
         return None
 
     @final
     def made_of(self) -> dict[str, Any]:
-        """What its unit is made of."""
+        """Return everything that its unit is made of."""
         return {"results": RESULTS, "cases": self.block, **self.recipe()}
 
     @cached_property
     def key(self) -> str:
-        """The content of what makes it."""
+        """The key of its unit."""
         return key_of(self.kind, self.made_of())
 
 
 @final
-@dataclass(frozen=True)
-class Rank(Job):
+@dataclass(frozen=True, eq=False)
+class RankingJob(Job):
     """Order the features of every case."""
 
     explainer: Explainer
-    kind: ClassVar[str] = "ranking"
+    kind: ClassVar[str] = "ranking"  # type: ignore[misc]  # a constant here
 
     def recipe(self) -> dict[str, Any]:
         return {"explainer": repr(self.explainer)}
 
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
+    def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
         ranking = self.explainer(cases, progress)
-        arrays = {
-            "order": _array(ranking.order).astype(np.int16 if ranking.order.shape[1] < 2**15 else np.int32),
-            "scores": _array(ranking.scores.float()),
-            "count": _array(ranking.count),
-            "uninformative": _array(ranking.uninformative),
-        }
-        if ranking.uncertain is not None:
-            arrays["uncertain"] = _array(ranking.uncertain.float())
-        return arrays, ranking.notes
+        return Computed(pack_ranking(ranking), ranking.notes)
 
     def rows(self, cases: Cases) -> int | None:
         return _times(self.explainer.rows(cases.features.count), len(cases))
 
 
-@dataclass(frozen=True)
-class _OfRanking(Job):
-    """A job about what another one ranked."""
+@dataclass(frozen=True, eq=False)
+class _RankingsJob(Job):
+    """A job that several rankings of the same cases can share: one call, with the cases repeated for each ranking."""
 
     ranking: str
 
@@ -122,51 +112,48 @@ class _OfRanking(Job):
     def needs(self) -> tuple[str, ...]:
         return (self.ranking,)
 
-
-@dataclass(frozen=True)
-class _Together(_OfRanking):
-    """A job that several rankings of the same cases can share: one call, with the cases once for each of them."""
-
     @abstractmethod
-    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
-        """Arrays with a row for each of these cases."""
+    def compute_rankings(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Computed:
+        """Compute arrays with one row for each of these cases."""
 
-    def asked(self, cases: Cases) -> Cases:
-        """Those of the block's cases that it is about."""
+    def some(self, cases: Cases) -> Cases:
+        """Return the cases of the block that it works on."""
         return cases
 
     @final
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        return self.make_with(cases, [given], progress)[0]
+    def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
+        return self.compute_together(cases, [needed], progress)[0]
 
     @final
-    def make_with(self, cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None) -> list[Made]:
-        asked = self.asked(cases)
-        count = len(asked)
-        rankings = [ranking_of(units[0], cases.x.device)[:count] for units in given]
-        again = torch.arange(count, device=cases.x.device).repeat(len(given))
-        arrays, notes = self.make_all(asked[again], Ranking.joined(rankings), progress)
-        spans = [slice(k * count, (k + 1) * count) for k in range(len(given))]
-        return [({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
+    def compute_together(
+        self, cases: Cases, needed: Sequence[Sequence[Unit]], progress: Progress | None
+    ) -> list[Computed]:
+        some = self.some(cases)
+        count = len(some)
+        rankings = [unpack_ranking(units[0], cases.x.device)[:count] for units in needed]
+        repeated = torch.arange(count, device=cases.x.device).repeat(len(needed))
+        arrays, notes = self.compute_rankings(some[repeated], Ranking.joined(rankings), progress)
+        spans = [slice(k * count, (k + 1) * count) for k in range(len(needed))]
+        return [Computed({name: array[span] for name, array in arrays.items()}, notes) for span in spans]
 
 
 @final
-@dataclass(frozen=True)
-class Trace(_Together):
-    """Judge a ranking along the sizes of its relevant set."""
+@dataclass(frozen=True, eq=False)
+class CurveJob(_RankingsJob):
+    """Measure a ranking by a criterion, along the sizes of its relevant set."""
 
     criterion: Criterion
     sizes: tuple[float, ...] | tuple[int, ...]
-    kind: ClassVar[str] = "curve"
+    kind: ClassVar[str] = "curve"  # type: ignore[misc]  # a constant here
 
     def recipe(self) -> dict[str, Any]:
         return {"ranking": self.ranking, "criterion": repr(self.criterion), "sizes": list(self.sizes)}
 
-    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
+    def compute_rankings(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Computed:
         curve = trace(cases, ranking, self.criterion, self.sizes, progress=progress)
-        return {"values": _array(curve.values), "ceiling": _array(curve.ceiling)}, ()
+        return Computed({"values": curve.values.cpu().numpy(), "ceiling": curve.ceiling.cpu().numpy()})
 
-    def company(self, cases: Cases) -> tuple[str, int]:
+    def group(self, cases: Cases) -> tuple[str, int]:
         return f"{self.criterion!r} {self.sizes}", len(self.sizes) * len(cases)
 
     def rows(self, cases: Cases) -> int | None:
@@ -174,260 +161,183 @@ class Trace(_Together):
 
 
 @final
-@dataclass(frozen=True)
-class Change(_Together):
-    """The smallest changes for the picture of an explanation: only its top features move, or they are held.
+@dataclass(frozen=True, eq=False)
+class ExplanationJob(_RankingsJob):
+    """Explanations of the first cases of a block, for the gallery.
 
-    ``moves``: whether the changes themselves are kept, which takes two inputs' room an example: of photographs only
-    those of the main method are.
+    Attributes:
+        ranking: The key of the ranking.
+        judge: Measures the radii.
+        top: How many features are relevant.
+        examples: How many of the first cases are explained.
+        moves: Whether the changes are kept, which takes the space of two inputs for each example.
     """
 
     judge: Robustness
     top: float | int
     examples: int
     moves: bool = True
-    kind: ClassVar[str] = "change"
+    kind: ClassVar[str] = "explanation"  # type: ignore[misc]  # a constant here
 
     def recipe(self) -> dict[str, Any]:
-        made = {"ranking": self.ranking, "judge": repr(self.judge), "top": self.top, "examples": self.examples}
-        return made if self.moves else made | {"moves": False}
+        settings = {"judge": repr(self.judge), "top": self.top, "examples": self.examples, "moves": self.moves}
+        return {"ranking": self.ranking, **settings}
 
-    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
-        relevant = ranking.top([self.top])
-        radii = self.judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
-        arrays = {"relevant": relevant[:, 0], "radius": radii.radius, "turned": radii.new_class.short()}
-        after = cases.model.probabilities(cases.model(radii.witness.flatten(0, 1), exact=True))
-        arrays["after"] = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius).float()
-        if self.moves:
-            # They are there to be looked at: 16 bits, in shares of the largest one.
-            moves = (radii.witness - cases.x[:, None]).flatten(2)
-            largest = moves.abs().amax(2, keepdim=True).clamp_min(torch.finfo(moves.dtype).tiny)
-            arrays |= {"moves": (moves / largest * 32767).round().short(), "largest": largest[..., 0]}
-        return {name: _array(value) for name, value in arrays.items()}, radii.notes
+    def compute_rankings(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Computed:
+        explanations = judge_ranking(cases, "", ranking, self.judge, self.top, progress)
+        return Computed(pack_explanations(explanations, self.moves))
 
     def rows(self, cases: Cases) -> int | None:
         return _times(self.judge.rows, 2 * self.examples)
 
-    def company(self, cases: Cases) -> tuple[str, int]:
+    def group(self, cases: Cases) -> tuple[str, int]:
         return f"{self.judge!r} {self.top} {self.examples} {self.moves}", 2 * self.examples
 
-    def asked(self, cases: Cases) -> Cases:
+    def some(self, cases: Cases) -> Cases:
         return cases[: self.examples]
 
 
 @final
-@dataclass(frozen=True)
-class Substitute(_Together):
-    """Whether real words in the place of the top ones turn the decision, as the smallest change of their vectors does.
+@dataclass(frozen=True, eq=False)
+class TargetedJob(Job):
+    """Explanations of why the cases are not of the next likely class.
 
-    ``vectors`` are those of all words.
+    Attributes:
+        explainer: Finds the order.
+        judge: Measures the radii.
+        top: How many features are relevant.
+        place: Which class: 0 for the most likely after the label, and so on.
     """
 
+    explainer: Explainer
     judge: Robustness
-    top: int
-    vectors: FixedReference
-    kind: ClassVar[str] = "substitution"
+    top: float | int
+    place: int
+    kind: ClassVar[str] = "targeted explanation"  # type: ignore[misc]  # a constant here
 
     def recipe(self) -> dict[str, Any]:
-        return {
-            "ranking": self.ranking,
-            "judge": repr(self.judge),
-            "top": self.top,
-            "vectors": repr(self.vectors),
-        }
+        settings = {"judge": repr(self.judge), "top": self.top, "place": self.place}
+        return {"explainer": repr(self.explainer), **settings}
 
-    def make_all(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Made:
-        radii = self.judge(cases, ranking.top([self.top]), progress=progress)
-        new = substitute(cases, radii, self.vectors.values)
-        arrays = {"radius": radii.radius, "rows": new.rows.int()}
-        arrays |= {"changed": new.changed, "rounded": new.rounded, "by_chance": new.by_chance}
-        owner = cases.features.ids[:, :, 0].expand(len(cases), -1).int()
-        return {"owner": _array(owner)} | {name: _array(value[:, 0]) for name, value in arrays.items()}, radii.notes
+    def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
+        classes = cases.model(cases.x, exact=True).argsort(1, descending=True)
+        classes = classes[classes != cases.label[:, None]].view(len(cases), -1)
+        targeted = Cases.ask(cases.model, cases.x, cases.label, classes[:, self.place], cases.features)
+        explanations = explain_cases(targeted, "", self.explainer, self.judge, self.top, progress)
+        return Computed(pack_inputs(targeted, len(targeted)) | pack_explanations(explanations, moves=True))
 
     def rows(self, cases: Cases) -> int | None:
-        return _times(self.judge.rows, len(cases))
-
-    def company(self, cases: Cases) -> tuple[str, int]:
-        return f"{self.judge!r} {self.top} {self.vectors!r}", len(cases)
+        ranked, judged = self.explainer.rows(cases.features.count), self.judge.rows
+        return None if ranked is None or judged is None else (ranked + 2 * judged) * len(cases)
 
 
 @final
-@dataclass(frozen=True)
-class Inputs(Job):
-    """What the cases are: classes, scores, and for the first of them the input itself, so that results stand alone."""
+@dataclass(frozen=True, eq=False)
+class InputsJob(Job):
+    """Classes and scores of the cases, and the first inputs themselves, so that results can be read alone."""
 
     examples: int
-    kind: ClassVar[str] = "inputs"
+    kind: ClassVar[str] = "inputs"  # type: ignore[misc]  # a constant here
 
     def recipe(self) -> dict[str, Any]:
         return {"examples": self.examples}
 
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        shown = cases[: self.examples]
-        ids = shown.features.ids.expand(len(shown), *shown.features.ids.shape[1:]).int()
-        arrays = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x, exact=True)}
-        arrays |= {"x": shown.x.float(), "ids": ids}
-        return {name: _array(value) for name, value in arrays.items()}, ()
+    def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
+        return Computed(pack_inputs(cases, self.examples))
 
     def rows(self, cases: Cases) -> int:
         return len(cases)
 
 
-@final
-@dataclass(frozen=True)
-class Forget(Job):
-    """How an explanation changes when the network forgets what it learnt."""
+def analysis_kind(name: str) -> str:
+    """Return the kind of the units of an analysis."""
+    return f"{name} analysis"
 
+
+@final
+@dataclass(frozen=True, eq=False)
+class AnalysisJob(Job):
+    """An analysis of one method, computed by itself.
+
+    Attributes:
+        analysis: What is computed.
+        explainer: The explainer of the method.
+        examples: On how many of the first cases of the block.
+        ranking: The key of the ranking, for an analysis of rankings; None: the explainer is analysed.
+    """
+
+    analysis: Analysis
     explainer: Explainer
     examples: int
-    cascade: bool
-    seed: int
-    kind: ClassVar[str] = "sanity"
+    ranking: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return analysis_kind(self.analysis.name)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return () if self.ranking is None else (self.ranking,)
 
     def recipe(self) -> dict[str, Any]:
-        settings = {"examples": self.examples, "cascade": self.cascade, "seed": self.seed}
-        return {"explainer": repr(self.explainer), **settings}
+        subject = {"explainer": repr(self.explainer)} if self.ranking is None else {"ranking": self.ranking}
+        return {"analysis": repr(self.analysis), "examples": self.examples, **subject}
 
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        asked = cases[: self.examples]
-        found = sanity(asked, {"it": self.explainer}, cascade=self.cascade, seed=self.seed, progress=progress)
-        return {"correlation": _array(found.correlation[0])}, found.notes
+    def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
+        some = cases[: self.examples]
+        if self.ranking is None:
+            return self.analysis.compute(some, self.explainer, progress)
+        ranking = unpack_ranking(needed[0], cases.x.device)[: self.examples]
+        return self.analysis.compute(some, ranking, progress)
 
     def rows(self, cases: Cases) -> int | None:
-        stages = len(trainable_layers(cases)) if self.cascade else 1
-        return _times(self.explainer.rows(cases.features.count), (1 + stages) * min(self.examples, len(cases)))
+        return self.analysis.rows(cases[: self.examples], self.explainer)
 
 
 @final
-@dataclass(frozen=True)
-class Nudge(Job):
-    """How much of an explanation survives a small change of the input."""
+@dataclass(frozen=True, eq=False)
+class TogetherAnalysisJob(_RankingsJob):
+    """An analysis of a ranking that several rankings can share."""
 
+    analysis: Analysis
     explainer: Explainer
     examples: int
-    radius: float
-    top: float
-    samples: int
-    seed: int
-    kind: ClassVar[str] = "sensitivity"
 
-    def _settings(self) -> dict[str, Any]:
-        return {"radius": self.radius, "top": self.top, "samples": self.samples, "seed": self.seed}
+    @property
+    def kind(self) -> str:
+        return analysis_kind(self.analysis.name)
 
     def recipe(self) -> dict[str, Any]:
-        return {"explainer": repr(self.explainer), "examples": self.examples, **self._settings()}
+        return {"analysis": repr(self.analysis), "examples": self.examples, "ranking": self.ranking}
 
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        found = sensitivity(cases[: self.examples], {"it": self.explainer}, **self._settings(), progress=progress)
-        return {"values": _array(found.values[0])}, ()
+    def compute_rankings(self, cases: Cases, ranking: Ranking, progress: Progress | None) -> Computed:
+        return self.analysis.compute(cases, ranking, progress)
 
-    def rows(self, cases: Cases) -> int | None:
-        asked = (1 + self.samples) * min(self.examples, len(cases))
-        return _times(self.explainer.rows(cases.features.count), asked)
+    def some(self, cases: Cases) -> Cases:
+        return cases[: self.examples]
 
-
-@final
-@dataclass(frozen=True)
-class Diagnose(_OfRanking):
-    """How far the radii of a ranking can be trusted."""
-
-    judge: Robustness
-    sizes: tuple[float, ...] | tuple[int, ...]
-    seeds: int
-    examples: int
-    kind: ClassVar[str] = "diagnostics"
-
-    def recipe(self) -> dict[str, Any]:
-        settings = {"sizes": list(self.sizes), "seeds": self.seeds, "examples": self.examples}
-        return {"ranking": self.ranking, "judge": repr(self.judge), **settings}
-
-    def make(self, cases: Cases, given: Sequence[Unit], progress: Progress | None) -> Made:
-        ranking = ranking_of(given[0], cases.x.device)[: self.examples]
-        found = diagnostics(
-            cases[: self.examples], ranking, sizes=self.sizes, judge=self.judge, seeds=self.seeds, progress=progress
-        )
-        arrays = {"judged": found.judged, "searched": found.searched, "alone": found.alone, "moving": found.moving}
-        return {name: _array(value) for name, value in arrays.items()}, ()
+    def group(self, cases: Cases) -> tuple[str, int]:
+        return f"{self.analysis!r} {self.examples}", self.examples
 
     def rows(self, cases: Cases) -> int | None:
-        # The judge once, then one search from every seed and once more at every size by itself.
-        search = SEARCH.rows
-        each = None if self.judge.rows is None or search is None else self.judge.rows + (self.seeds + 1) * search
-        return _times(each, len(self.sizes) * min(self.examples, len(cases)))
+        return self.analysis.rows(cases[: self.examples], self.explainer)
 
 
-# ---------------------------------------------------------------------- performing them
+def analysis_job(block: str, analysis: Analysis, explainer: Explainer, ranking: str, examples: int) -> Job:
+    """Return the job of an analysis of one ranking of one method.
 
-
-def perform(
-    jobs: Sequence[Job], cases: Cases, given: Sequence[Sequence[Unit]], progress: Progress | None = None
-) -> list[Unit]:
-    """Make the units of jobs on the same cases, together if they are company; note what they cost, and where."""
-    _warm_up(cases)
-    _settle(cases)
-    before, started = cases.model.queries, time.perf_counter()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", HoldfastWarning)
-        made = jobs[0].make_with(cases, given, progress)
-    _settle(cases)
-    seconds, spent = time.perf_counter() - started, cases.model.queries - before
-    for one in said:  # not ours: passed on as they came
-        if not issubclass(one.category, HoldfastWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    warned = dict.fromkeys(str(one.message) for one in said if issubclass(one.category, HoldfastWarning))
-    each = [_part(total, len(jobs)) for total in (spent.forward, spent.gradient)]
-    machine = machine_of(str(cases.x.device))
-    return [
-        Unit(job.kind, job.made_of(), arrays, seconds / len(jobs), forward, gradient, machine, (*notes, *warned))
-        for job, (arrays, notes), forward, gradient in zip(jobs, made, *each, strict=True)
-    ]
-
-
-def _part(total: int, count: int) -> list[int]:
-    """A whole number in so many almost equal parts."""
-    return [total // count + (place < total % count) for place in range(count)]
-
-
-@cache
-def machine_of(device: str) -> str:
-    """The hardware and the torch behind a device, in words."""
-    if device.startswith("cuda"):
-        return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
-    return f"{processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
-
-
-def processor() -> str:
-    """The name of the CPU."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
-
-
-_WARM: set[tuple[Any, ...]] = set()  # devices and shapes whose first, slow pass is over
-
-
-def _warm_up(cases: Cases) -> None:
-    """Keep the start of a GPU out of what the first unit is said to have cost."""
-    key = (id(cases.model.module), str(cases.x.device), tuple(cases.x.shape))
-    if cases.x.is_cuda and key not in _WARM:
-        _WARM.add(key)
-        before = cases.model.queries
-        for _ in range(3):
-            cases.model.gradient(cases.x[: cases.model.chunk(cases.x)], lambda logits: logits[:, 0])
-        cases.model.queries = before
-
-
-def _settle(cases: Cases) -> None:
-    if cases.x.is_cuda:
-        torch.cuda.synchronize(cases.x.device)
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    array: np.ndarray = tensor.detach().cpu().numpy()
-    return array
+    Args:
+        block: The name of the block of cases.
+        analysis: What is computed.
+        explainer: The explainer of the ranking.
+        ranking: The key of the ranking.
+        examples: On how many of the first cases of the block.
+    """
+    if analysis.subject is Subject.EXPLAINERS:
+        return AnalysisJob(block, analysis, explainer, examples)
+    if analysis.together:
+        return TogetherAnalysisJob(block, ranking, analysis, explainer, examples)
+    return AnalysisJob(block, analysis, explainer, examples, ranking)
 
 
 def _times(each: int | None, count: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Compute what a study lacks in a store, whoever does the work, and stop cleanly when asked to."""
+"""Runs: compute what a store lacks of a study, and stop cleanly when asked."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from holdfast.errors import HoldfastError
 from holdfast.experiment.engine import Batch, Engine, Local
+from holdfast.experiment.plan import Plan, plan_of
 from holdfast.experiment.store import Store, Unit
-from holdfast.experiment.study import Plan, Study
+from holdfast.experiment.study import Study
 
 
 @dataclass
 class Progress:
-    """How far a run is; handed to ``notify`` whenever something has happened."""
+    """How far a run is."""
 
     plan: Plan
     total: int
@@ -49,7 +50,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: units made now, units there before, and what could not be made, with the reason."""
+    """How a run ended: units computed now, units stored before, and the reason of each that failed."""
 
     made: int
     stored: int
@@ -68,16 +69,23 @@ def run(
     notify: Callable[[Progress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Summary:
-    """Compute every unit of the study that the store lacks.
+    """Compute every unit of a study that the store lacks.
 
-    Jobs that fail are told, not stored: the next run tries them again. When ``stop()`` becomes true, no new job is
-    begun; those that are out are waited for and kept.
+    Args:
+        study: What to compute.
+        store: Where units are kept.
+        engine: Where they are computed; default: in this process.
+        notify: Called with the progress whenever something has happened.
+        stop: When it returns True, no new job is started; those that are out are waited for and stored.
+
+    Returns:
+        How the run ended. Jobs that failed are not stored: the next run tries them again.
     """
-    plan = study.plan
-    store.note_study(plan.content)
+    plan = plan_of(study)
+    store.note_study(plan.record.plain())
     there = store.keys() & plan.jobs.keys()
     progress = Progress(plan, len(plan.jobs), len(there), finished=set(there))
-    # A batch is done as planned, or if some of it is there already, what is left of it.
+    # Of a batch that is partly stored, the rest is computed.
     waiting = [left for batch in plan.batches if (left := tuple(job for job in batch if job.key not in there))]
 
     def tell() -> None:

@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 
 from holdfast.errors import HoldfastError
-from holdfast.ranking import Ranking
 
 _APPLICATION = 0x686F6C64  # "hold": how SQLite files say whose they are
 _SCHEMA = 1
@@ -285,17 +283,3 @@ def _unpacked(dtype: str, shape: str, data: bytes) -> np.ndarray:
         raise HoldfastError(f"results hold an array of unknown type {dtype!r}.")
     kind = np.dtype(dtype).newbyteorder("<")
     return np.frombuffer(zlib.decompress(data), kind).reshape(json.loads(shape)).astype(np.dtype(dtype))
-
-
-def ranking_of(unit: Unit, device: torch.device | str = "cpu") -> Ranking:
-    """The ranking that a unit of ``Rank`` holds."""
-    held = {name: torch.from_numpy(np.array(array)).to(device) for name, array in unit.arrays.items()}
-    return Ranking(
-        held["order"].long(),
-        held["scores"],
-        held["count"],
-        unit.made_of["explainer"],
-        held.get("uncertain"),
-        unit.notes,
-        held["uninformative"],
-    )

@@ -151,6 +151,12 @@ class TorchModel(AskableModel, DifferentiableModel):
         other.module, other._chunks, other._scores, other._form = module, {}, None, None
         return other
 
+    def with_classes(self, classes: Sequence[str]) -> TorchModel:
+        """Return this model with names for its classes."""
+        other = copy.copy(self)
+        other._names, other._scores = tuple(map(str, classes)), None
+        return other
+
     def on(self, device: torch.device | str) -> TorchModel:
         if torch.device(device) == self.device:
             return self

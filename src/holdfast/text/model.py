@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from holdfast.cases import Cases
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.features import FIXED, Features
-from holdfast.models.model import class_number
 from holdfast.models.torch import TorchModel
 from holdfast.reference import RandomWords
 from holdfast.text.words import Vocabulary, Word, split
@@ -83,9 +82,8 @@ class Sentences:
         return len(self.texts)
 
     def __getitem__(self, which: slice) -> Sentences:
-        features = Features(self.features.ids[which], self.features.count, self.features.kind)
-        held = (self.texts[which], self.words[which], self.x[which], self.rows[which])
-        return Sentences(*held, features, self.left[which])
+        parts = (self.texts[which], self.words[which], self.x[which], self.rows[which])
+        return Sentences(*parts, self.features.at(which), self.left[which])
 
 
 class TextModel:
@@ -108,8 +106,13 @@ class TextModel:
         device: torch.device | str | None = None,
         chunk: int | None = None,
     ):
-        self.reader, self.classes = reader, tuple(classes)
-        self.classifier = TorchModel(network if device is None else network.to(device), chunk=chunk)
+        self.reader = reader
+        self.classifier = TorchModel(network if device is None else network.to(device), classes=classes, chunk=chunk)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.classifier.classes
 
     def read(self, texts: str | Sequence[str]) -> Sentences:
         """Texts as inputs; says which are cut, and refuses those without a word that is known."""
@@ -126,7 +129,9 @@ class TextModel:
             rows[number, : len(one.rows)] = torch.tensor(one.rows)
             owner[number, : len(one.owner)] = torch.tensor(one.owner)
         words, x = tuple(one.words for one in read), embed(rows, self.reader.vectors)
-        return Sentences(texts, words, x, rows, self._features(rows, owner), tuple(one.left for one in read))
+        names = tuple(tuple(word.text for word in of) for of in words)
+        features = self._features(rows, owner, names)
+        return Sentences(texts, words, x, rows, features, tuple(one.left for one in read))
 
     def knows(self, text: str) -> bool:
         """Whether the text has a word that means something to the model."""
@@ -140,11 +145,8 @@ class TextModel:
         target: Any = None,
     ) -> Cases:
         """Why this label (the prediction if none is given), and not ``target``? Classes by number or by name."""
-        read = texts if isinstance(texts, Sentences) else self.read(texts)
-        cases = self.classifier.ask(read.x, self._numbers(label), self._numbers(target), read.features)
-        if self.classes and len(self.classes) != self.classifier.classes:
-            raise HoldfastError(f"{len(self.classes)} classes are named, the network has {self.classifier.classes}.")
-        return cases
+        sentences = texts if isinstance(texts, Sentences) else self.read(texts)
+        return self.classifier.ask(sentences.x, label, target, sentences.features)
 
     @cached_property
     def known_names(self) -> tuple[str, ...]:
@@ -160,10 +162,6 @@ class TextModel:
     def random_words(self) -> RandomWords:
         """A reference for what is taken away: another word, drawn at random."""
         return RandomWords(torch.cat([self.known_vectors, torch.ones_like(self.known_vectors[:, :1])], 1))
-
-    def called(self, number: int) -> str:
-        """A class by name, or by number where it has none."""
-        return self.classes[number] if self.classes else str(number)
 
     def _read(self, number: int, text: str) -> Reading:
         if not isinstance(text, str) or not text.strip():
@@ -183,19 +181,11 @@ class TextModel:
             )
         return read
 
-    def _features(self, rows: Tensor, owner: Tensor) -> Features:
+    def _features(self, rows: Tensor, owner: Tensor, names: tuple[tuple[str, ...], ...]) -> Features:
         words = Features.tokens(rows >= 0, owner)
         width = self.reader.vectors.shape[1]
         ids = torch.cat([words.ids.expand(-1, -1, width), torch.full_like(words.ids, FIXED)], 2)
-        return Features(ids, words.count, "words")
-
-    def _numbers(self, given: Any) -> Any:
-        """Names made into numbers; whatever else is given the classifier judges."""
-        if isinstance(given, str):
-            return class_number(given, self.classes)
-        if isinstance(given, (list, tuple)):
-            return [class_number(one, self.classes) if isinstance(one, str) else one for one in given]
-        return given
+        return Features(ids, words.count, "words", names)
 
 
 def embed(rows: Tensor, vectors: Tensor) -> Tensor:

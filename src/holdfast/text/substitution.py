@@ -12,7 +12,6 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.draws import generator, mixed
 from holdfast.errors import HoldfastError
-from holdfast.robustness import Radii
 from holdfast.robustness.rows import margin
 
 _AT_ONCE = 2**24  # distances between tokens and words
@@ -38,19 +37,27 @@ class Substitution:
     by_chance: Tensor
 
 
-def substitute(cases: Cases, radii: Radii, vectors: Tensor, seed: int = 0) -> Substitution:
-    """The first word other than its own that each perturbed token meets on its way, of ``vectors [V, E]``.
+def substitute(cases: Cases, witness: Tensor, vectors: Tensor, seed: int = 0) -> Substitution:
+    """Return the first other word that each perturbed token meets in the direction of its perturbation.
 
     A token at x that moves along d leaves the points nearest to x for those nearest to the vector v after
-    ``|v - x|^2 / (2 <d, v - x>)`` times d: the word with the least such number is the first one met. ``cases`` are of
-    embedded text ``[B, L, E + 1]``; censored perturbations change nothing.
+    ``|v - x|^2 / (2 <d, v - x>)`` times d: the word with the smallest such number is met first.
+
+    Args:
+        cases: Cases of embedded text ``[B, L, E + 1]``.
+        witness: Perturbed inputs ``[B, K, L, E + 1]``; one that equals its input changes nothing.
+        vectors: The vectors of all words, ``[V, E]``.
+        seed: Seed of the random words.
+
+    Returns:
+        The new words, and whether they change decisions.
     """
     b, length, width = cases.x.shape
     if vectors.ndim != 2 or not len(vectors) or vectors.shape[1] != width - 1:
         raise HoldfastError(f"vectors must be [V, {width - 1}], got {tuple(vectors.shape)}.")
     vectors = vectors.to(cases.x)
-    k = radii.radius.shape[1]
-    move = (radii.witness - cases.x[:, None])[..., :-1]
+    k = witness.shape[1]
+    move = (witness - cases.x[:, None])[..., :-1]
     moved = (move != 0).any(3)
     at = cases.x[:, None, :, :-1].expand(b, k, length, width - 1)[moved]
     rows = torch.full((b, k, length), -1, device=cases.x.device)

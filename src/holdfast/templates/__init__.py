@@ -1,4 +1,4 @@
-"""The templates of pages, and how they are filled: what stands in a page is escaped."""
+"""Templates of pages. Everything that is put into a page is escaped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import jinja2
 
 
 def template_file(name: str) -> str:
-    """The text of a template, style sheet or script."""
-    return (files("holdfast.report") / "files" / name).read_text(encoding="utf-8")
+    """Return the text of a template, style sheet or script."""
+    return (files("holdfast.templates") / "files" / name).read_text(encoding="utf-8")
 
 
 def templates() -> jinja2.Environment:
-    """All templates by name; one that asks for what is not given fails."""
+    """Return all templates by name; one that uses an undefined name fails."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(template_file),
         autoescape=True,
@@ -26,5 +26,5 @@ def templates() -> jinja2.Environment:
 
 
 def shade(place: int, count: int) -> float:
-    """How strongly a relevant word is coloured: the first wholly, the last a third."""
+    """Return how strongly a relevant word is coloured, from 1 for the first to a third for the last."""
     return 1 - 2 / 3 * place / max(1, count - 1)

@@ -1,0 +1,294 @@
+"""From an experiment file to a study: every object is made, and so checked, once."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from holdfast.analyses.analysis import Analysis, Subject
+from holdfast.chunks import Progress
+from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
+from holdfast.data.dataset import DataSet, Examples
+from holdfast.data.network import Network, Place, shown_names
+from holdfast.errors import HoldfastError, unknown_name
+from holdfast.experiment.study import BOTH, Gallery, Measure, Method, Study
+from holdfast.experiment.toml import ExplainerTable, Piece, Settings, with_choices
+from holdfast.explainers.explainer import Explainer
+from holdfast.features import Features
+from holdfast.modalities.modality import Modality
+from holdfast.reference import FixedReference, RandomWords
+from holdfast.registry import Registry
+from holdfast.robustness import Robustness
+
+_ANY_TYPE = ConfigDict(arbitrary_types_allowed=True, strict=True)
+_OBJECTIVES = {"rest": RobustnessRest, "relevant": RobustnessRelevant}
+
+
+def build(
+    settings: Settings,
+    name: str,
+    folder: Path,
+    *,
+    limit: int | None = None,
+    choices: Mapping[str, str] = MappingProxyType({}),
+    device: str = "cpu",
+    train: bool = True,
+    progress: Progress | None = None,
+) -> Study:
+    """Make the study that an experiment file describes.
+
+    Args:
+        settings: The file, as ``load`` read it.
+        name: What the experiment is called.
+        folder: Where weights that are trained are kept.
+        limit: Only the first N examples.
+        choices: Other ``data``, another ``network`` or other ``weights`` than the file names.
+        device: Where the model computes.
+        train: Whether a network may be trained. Without, an untrained one is used, which is enough to plan with.
+        progress: Called with (done, total) epochs of training.
+
+    Raises:
+        HoldfastError: A setting is wrong, or data or weights cannot be read.
+    """
+    return _Builder(with_choices(settings, choices), limit, device).study(name, Place(folder, device, train, progress))
+
+
+class _Builder:
+    """Makes the objects of one study. Data is loaded when the first of them needs it."""
+
+    def __init__(self, settings: Settings, limit: int | None, device: str):
+        self.settings, self.limit, self.device = settings, limit, device
+
+    def study(self, name: str, place: Place) -> Study:
+        settings = self.settings
+        self._check_features()
+        methods, measures, gallery = self._methods(), self._measures(), self._gallery()
+        analyses = tuple(self._analysis(kind, table) for kind, table in settings.analyses.items())
+        examples, wanted = self.examples, self.data.wanted(len(self.examples), self.limit)
+        self._check_tops(gallery, analyses)
+        self._check_first(methods)
+        x = examples.x[wanted].to(self.device)
+        sentences = None if examples.sentences is None else examples.sentences[wanted]
+        model, about = self.network.model(self.data, examples, place)
+        text = settings.features or self.modality.default_features
+        features = sentences.features if sentences is not None else Features.parse(text, x)
+        vocabulary = examples.vocabulary
+        return Study(
+            name=name,
+            title=settings.title,
+            cases=model.ask(x, features=features),
+            methods=methods,
+            measures=measures,
+            main=settings.main,
+            sizes=tuple(settings.sizes),
+            block=settings.block,
+            examples=examples.names[wanted],
+            analyses=analyses,
+            gallery=gallery,
+            modality=self.modality.name,
+            sentences=sentences,
+            marks=examples.marks,
+            vocabulary=vocabulary.names if vocabulary and "substitution" in settings.analyses else (),
+            published=settings.published,
+            about=about,
+        )
+
+    # ------------------------------------------------------------------ data and network
+
+    @cached_property
+    def data(self) -> DataSet:
+        made: DataSet = self._made(self.settings.data, DataSet.registry, "data")
+        return made
+
+    @cached_property
+    def network(self) -> Network:
+        piece = self.settings.model or Piece(use=self.data.networks[0])
+        use = piece.use or self.data.networks[0]
+        if use.partition(":")[0] not in self.data.networks:
+            raise HoldfastError(
+                f"model.use should be {shown_names(self.data.networks)} for {self.data.name}, got {use!r}."
+            )
+        name, _, variant = use.partition(":")
+        made: Network = self._made(Piece(use=name, **piece.settings, variant=variant), Network.registry, "model")
+        return made
+
+    @cached_property
+    def modality(self) -> Modality:
+        return Modality.registry.maker(self.data.modality)()
+
+    @cached_property
+    def examples(self) -> Examples:
+        return self.data.load(self.network, self.limit, self.device)
+
+    def _check_features(self) -> None:
+        words = self.modality.default_features == "words"
+        if self.settings.features is not None and words != (self.settings.features == "words"):
+            raise HoldfastError(f'features should {"" if words else "not "}be "words" for {self.data.name}.')
+
+    def _check_tops(self, gallery: Gallery | None, analyses: tuple[Analysis, ...]) -> None:
+        """Refuse numbers of words that a text does not have."""
+        if self.examples.sentences is None:
+            return
+        fewest = min(map(len, self.examples.sentences.words))
+        tops: dict[str, float | int] = {"the largest of sizes": self.settings.sizes[-1]}
+        tops |= {f"analyses.{one.name}.top": top for one in analyses if (top := getattr(one, "top", None)) is not None}
+        tops |= {"gallery.top": gallery.top} if gallery else {}
+        for name, top in tops.items():
+            if isinstance(top, int) and top >= fewest:
+                raise HoldfastError(
+                    f"{name}, {top}, should be under the {fewest} words of the shortest text, so that a word is left "
+                    "to move: raise data.min_words."
+                )
+
+    # ------------------------------------------------------------------ parts of the study
+
+    def _check_first(self, methods: tuple[Method, ...]) -> None:
+        """Refuse wrong names of methods before a network is trained."""
+        names = [method.name for method in methods]
+        compared = [method.name for method in methods if method.group == "table"]
+        if self.settings.main not in compared:
+            raise HoldfastError(f"main should be one of {', '.join(compared)}, got {self.settings.main!r}.")
+        for method in methods:
+            if method.of and method.of not in names:
+                raise HoldfastError(
+                    f"explainers.{method.name}.of should be one of {', '.join(names)}, got {method.of!r}."
+                )
+
+    def _methods(self) -> tuple[Method, ...]:
+        return tuple(self._method(name, table) for name, table in self.settings.explainers.items())
+
+    def _method(self, name: str, table: ExplainerTable) -> Method:
+        place = f"explainers.{name}"
+        judged = None if table.criteria is None else tuple(table.criteria)
+        for criterion in judged or ():
+            if criterion not in self.settings.criteria:
+                known = ", ".join(self.settings.criteria)
+                raise HoldfastError(f"{place}.criteria should be of {known}, got {criterion!r}.")
+        made: Any = self._made(table, Explainer.registry, place, self._sizes_first(table))
+        explainers: dict[str, Explainer] = {BOTH: made}
+        if any(field.name == "objective" for field in fields(made)):
+            search = made.objective.robustness
+            if table.search is not None:
+                search = self._made(table.search, Robustness.registry, f"{place}.search")
+            explainers = {side: replace(made, objective=make(search)) for side, make in _OBJECTIVES.items()}
+        elif table.search is not None:
+            raise HoldfastError(f"{place}.search is not a setting: {table.use} searches for nothing.")
+        return Method(name, explainers, table.group, table.why, table.of, judged)
+
+    def _sizes_first(self, table: ExplainerTable) -> dict[str, Any]:
+        """Return the budget of explainers that have one: the largest size that is measured."""
+        return {"budget": self.settings.sizes[-1]} if "budget" not in table.settings else {}
+
+    def _measures(self) -> tuple[Measure, ...]:
+        return tuple(
+            Measure(name, self._made(table, Criterion.registry, f"criteria.{name}"), table.group, table.why)
+            for name, table in self.settings.criteria.items()
+        )
+
+    def _gallery(self) -> Gallery | None:
+        table = self.settings.gallery
+        return None if table is None else self._with(Gallery(), table, "gallery", "the gallery")
+
+    def _analysis(self, name: str, table: dict[str, Any]) -> Analysis:
+        place = f"analyses.{name}"
+        known = {n: cls for n, cls in Analysis.registry.classes().items() if not cls.automatic}
+        if name not in known:
+            raise HoldfastError(f"analyses: {unknown_name('analysis', name, list(known))}")
+        made: Any = self._with(known[name](), table, place, name)
+        if any(field.name == "sizes" for field in fields(made)) and made.sizes is None:
+            made = replace(made, sizes=tuple(self.settings.sizes))
+        needs_words = made.subject is Subject.RANKINGS and any(field.name == "vectors" for field in fields(made))
+        bound: Analysis = made.with_vocabulary(self.examples.vocabulary) if needs_words else made
+        return bound
+
+    # ------------------------------------------------------------------ one object
+
+    def _made(
+        self, piece: Piece, registry: Registry[Any], place: str, defaults: Mapping[str, Any] = MappingProxyType({})
+    ) -> Any:
+        """Make what ``use`` names, with the other keys as its settings."""
+        try:
+            made = registry.maker(piece.use)()
+        except HoldfastError as error:
+            raise HoldfastError(f"{place}.use: {error}") from error
+        known = {field.name for field in fields(made)}
+        settings = {key: value for key, value in defaults.items() if key in known}
+        return self._with(made, settings | piece.settings, place, piece.use)
+
+    def _with(self, made: Any, settings: Mapping[str, Any], place: str, name: str) -> Any:
+        """Return an object with these settings, each checked by the type of its field."""
+        types = typing.get_type_hints(type(made), include_extras=True)
+        allowed = [field.name for field in fields(made) if field.init and field.name not in ("objective", "vectors")]
+        values = {}
+        for key, value in settings.items():
+            if key not in allowed:
+                keys = ", ".join(allowed) or "none"
+                raise HoldfastError(f"{place}.{key} is not a setting of {name}: use {keys}.")
+            values[key] = self._value(value, types[key], f"{place}.{key}")
+        try:
+            return replace(made, **values)
+        except HoldfastError as error:
+            raise HoldfastError(f"{place}: {error}") from error
+
+    def _value(self, value: Any, kind: Any, place: str) -> Any:
+        """Return one setting as the type of its field."""
+        registry = getattr(kind, "registry", None)
+        if isinstance(registry, Registry):
+            return self._made(_piece(value, place), registry, place)
+        if FixedReference in _parts(kind):
+            return self._reference(value, kind, place)
+        if typing.get_origin(kind) is tuple and isinstance(value, list):
+            value = tuple(value)
+        elif tuple in map(typing.get_origin, typing.get_args(kind)) and isinstance(value, list):
+            value = tuple(value)
+        return _checked(value, kind, place)
+
+    def _reference(self, value: Any, kind: Any, place: str) -> Any:
+        """Return a reference value, or several; ``"words"`` and spans of examples come from the data."""
+        if isinstance(value, list):
+            return tuple(self._reference(one, float | str, f"{place}.{number}") for number, one in enumerate(value))
+        if value == "words":
+            return self._words(place)
+        if isinstance(value, dict) or place.endswith(".references"):
+            try:
+                span = {key: _checked(value[key], int, place) for key in ("first", "count")}
+            except (KeyError, TypeError, HoldfastError) as error:
+                raise HoldfastError(
+                    f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}."
+                ) from error
+            return self.examples.some(**span)
+        return _checked(float(value) if isinstance(value, int) else value, kind, place)
+
+    def _words(self, place: str) -> RandomWords:
+        words = self.examples.random_words
+        if words is None:
+            raise HoldfastError(f'{place} should not be "words" for {self.data.name}: it has none.')
+        return words
+
+
+def _parts(kind: Any) -> set[Any]:
+    """Return a type and all types inside it."""
+    return {kind}.union(*(_parts(one) for one in typing.get_args(kind)))
+
+
+def _checked(value: Any, kind: Any, place: str) -> Any:
+    try:
+        return TypeAdapter(kind, config=_ANY_TYPE).validate_python(value)
+    except ValidationError as error:
+        allowed = dict.fromkeys(one["msg"].removeprefix("Input should be ") for one in error.errors())
+        raise HoldfastError(f"{place} should be {' or '.join(allowed)}, got {value!r}.") from error
+
+
+def _piece(value: Any, place: str) -> Piece:
+    try:
+        return Piece.model_validate({"use": value} if isinstance(value, str) else value)
+    except ValidationError as error:
+        raise HoldfastError(f'{place} should be a table such as {{ use = "…" }}, got {value!r}.') from error

@@ -1,0 +1,231 @@
+"""A study as the store keeps it, so that results can be read without the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from holdfast.errors import HoldfastError
+from holdfast.experiment.study import Study
+from holdfast.text import Word
+from holdfast.version import RESULTS, __version__
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a unit is for.
+
+    Attributes:
+        block: The number of its block; -1 for targeted explanations, which have a block of their own.
+        method: The method that it is about.
+        side: Which of the method's rankings.
+        measure: The criterion of a curve, or the analysis.
+        target: For targeted explanations: which of the next likely classes; -1 otherwise.
+    """
+
+    block: int = -1
+    method: str = ""
+    side: str = ""
+    measure: str = ""
+    target: int = -1
+
+
+@dataclass(frozen=True)
+class UnitRecord:
+    """The key and kind of a unit, and what it is for."""
+
+    key: str
+    kind: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class MethodRecord:
+    """A method: see ``Method``. ``explainers`` are their settings by side."""
+
+    name: str
+    group: str
+    why: str
+    of: str
+    explainers: dict[str, str]
+
+
+@dataclass(frozen=True)
+class MeasureRecord:
+    """A criterion: see ``Measure``.
+
+    Attributes:
+        family: The heading under which tables put it.
+        criterion: Its settings.
+        judge: The settings of its robustness method; empty if it has none.
+        higher: Whether higher is better.
+        bound: Which side of the true value measured values lie on.
+    """
+
+    name: str
+    family: str
+    criterion: str
+    judge: str
+    side: str
+    higher: bool
+    bound: str
+    group: str
+    why: str
+    variant: str
+
+
+@dataclass(frozen=True)
+class TextRecord:
+    """A text, and where its words begin and end."""
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def words(self) -> list[Word]:
+        """The words."""
+        return [Word(self.text[start:end], start, end) for start, end in self.spans]
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """A study: see ``Study``.
+
+    Attributes:
+        version: The version of holdfast that planned it.
+        results: The version of results.
+        model: The content of the model, as a short text.
+        module: The class of the network.
+        features: How many features there are, and their kind.
+        classes: Names of the classes.
+        blocks: The first example of each block, and the one after its last.
+        settings: Settings of analyses and of the gallery, by name.
+        top: How many features the gallery calls relevant.
+        units: Every unit that belongs to it.
+    """
+
+    name: str
+    title: str
+    version: str
+    results: int
+    model: str
+    module: str
+    feature_count: int
+    feature_kind: str
+    modality: str
+    examples: tuple[str, ...]
+    classes: tuple[str, ...]
+    blocks: tuple[tuple[int, int], ...]
+    main: str
+    sizes: tuple[int, ...] | tuple[float, ...]
+    published: str | None
+    methods: tuple[MethodRecord, ...]
+    measures: tuple[MeasureRecord, ...]
+    settings: dict[str, str]
+    top: int | float | None
+    texts: tuple[TextRecord, ...]
+    vocabulary: tuple[str, ...]
+    marks: dict[str, dict[str, tuple[int, ...]]]
+    about: dict[str, str]
+    units: tuple[UnitRecord, ...] = field(repr=False)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the record as plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def parse(cls, content: Mapping[str, Any], path: object) -> StudyRecord:
+        """Read a record back.
+
+        Args:
+            content: Plain values, as ``plain`` returned them.
+            path: The file that they come from, for messages.
+
+        Raises:
+            HoldfastError: They are not a study of this version of results.
+        """
+        try:
+            return _RECORD.validate_python(dict(content))
+        except ValidationError as error:
+            wrong = ".".join(str(part) for part in error.errors()[0]["loc"])
+            raise HoldfastError(
+                f"{path} holds a study that this version of holdfast cannot read (at {wrong}): run the experiment again."
+            ) from error
+
+
+_RECORD = TypeAdapter(StudyRecord)
+
+
+def record_of(
+    study: Study, model: str, blocks: Sequence[tuple[int, int]], units: Sequence[tuple[str, str, Role]]
+) -> StudyRecord:
+    """Return the record of a study.
+
+    Args:
+        study: The study.
+        model: The content of its model, as a short text.
+        blocks: The first example of each block, and the one after its last.
+        units: Key, kind and role of every unit.
+    """
+    cases = study.cases
+    settings = {analysis.name: repr(analysis) for analysis in study.analyses}
+    return StudyRecord(
+        name=study.name,
+        title=study.title,
+        version=__version__,
+        results=RESULTS,
+        model=model,
+        module=type(getattr(cases.model, "module", cases.model)).__name__,
+        feature_count=cases.features.count,
+        feature_kind=cases.features.kind,
+        modality=study.modality,
+        examples=tuple(study.examples or map(str, range(len(cases)))),
+        classes=cases.model.classes,
+        blocks=tuple(blocks),
+        main=study.main,
+        sizes=study.sizes,
+        published=study.published,
+        methods=tuple(
+            MethodRecord(m.name, m.group, m.why, m.of, {side: repr(e) for side, e in m.explainers.items()})
+            for m in study.methods
+        ),
+        measures=tuple(
+            MeasureRecord(
+                name=m.name,
+                family=m.criterion.family,
+                criterion=repr(m.criterion),
+                judge=repr(robustness) if (robustness := getattr(m.criterion, "robustness", None)) else "",
+                side=m.side,
+                higher=m.criterion.higher_is_better,
+                bound=m.criterion.bound,
+                group=m.group,
+                why=m.why,
+                variant=m.variant,
+            )
+            for m in study.every_measure
+        ),
+        settings=settings | ({"gallery": repr(study.gallery)} if study.gallery else {}),
+        top=study.gallery.top if study.gallery else None,
+        texts=_texts(study),
+        vocabulary=study.vocabulary,
+        marks=_marks(study),
+        about=dict(study.about),
+        units=tuple(UnitRecord(key, kind, role) for key, kind, role in units),
+    )
+
+
+def _texts(study: Study) -> tuple[TextRecord, ...]:
+    if study.sentences is None:
+        return ()
+    both = zip(study.sentences.texts, study.sentences.words, strict=True)
+    return tuple(TextRecord(text, tuple((word.start, word.end) for word in words)) for text, words in both)
+
+
+def _marks(study: Study) -> dict[str, dict[str, tuple[int, ...]]]:
+    if study.marks is None:
+        return {}
+    marks = study.marks.marks
+    return {name: {who: tuple(sorted(marked)) for who, marked in marks[name].items()} for name in study.examples}

@@ -1,0 +1,158 @@
+"""Experiment files: the structure of a TOML file, and messages for what does not fit."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomllib
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from holdfast.curve import SIZES
+from holdfast.errors import HoldfastError, first_line, unknown_name
+
+_NAMED = files("holdfast.experiment") / "named"
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+def _rising(sizes: list[float] | list[int]) -> list[float] | list[int]:
+    if list(sizes) != sorted(set(sizes)):
+        raise ValueError("rising shares of the features, or rising numbers of them")
+    return sizes
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Piece(BaseModel):
+    """``use`` names an extension (an explainer, a criterion, a data set, …); every other key is one of its settings."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    use: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the extension."""
+        return dict(self.model_extra or {})
+
+
+class ExplainerTable(Piece):
+    """An explainer; see ``Method``. ``search`` is the robustness method of explainers that optimise an objective."""
+
+    group: Literal["table", "ablation", "probe"] = "table"
+    why: str = ""
+    of: str = ""
+    criteria: list[str] | None = None
+    search: Piece | None = None
+
+
+class CriterionTable(Piece):
+    """A criterion; see ``Measure``."""
+
+    group: Literal["table", "probe"] = "table"
+    why: str = ""
+
+
+class Settings(_Table):
+    """The whole file.
+
+    Attributes:
+        title: The heading of the report.
+        main: The method that the others are compared with.
+        data: The data set.
+        model: The network; default: the first that reads the data set.
+        features: What moves together, such as ``patches:16``; default: those of the modality.
+        sizes: The sizes of the relevant set: shares or numbers.
+        block: How many cases are computed together.
+        published: The data set whose published figures stand beside the measured ones.
+        explainers: The methods.
+        criteria: The criteria.
+        analyses: Settings of the analyses to compute.
+        gallery: Settings of the gallery.
+        engine: Where jobs are computed.
+    """
+
+    title: str = ""
+    main: str
+    data: Piece
+    model: Piece | None = None
+    features: str | None = None
+    sizes: Annotated[list[Share] | list[Count], Field(min_length=2), AfterValidator(_rising)] = list(SIZES)
+    block: Count = 10
+    published: Literal["mnist", "imagenet", "yahoo"] | None = None
+    explainers: Annotated[dict[str, ExplainerTable], Field(min_length=1)]
+    criteria: Annotated[dict[str, CriterionTable], Field(min_length=1)]
+    analyses: dict[str, dict[str, Any]] = {}
+    gallery: dict[str, Any] | None = None
+    engine: str = "local"
+
+
+def named() -> list[str]:
+    """Return the names of the experiments that come with the package."""
+    return sorted(path.name.removesuffix(".toml") for path in _NAMED.iterdir() if path.name.endswith(".toml"))
+
+
+def load(experiment: str) -> Settings:
+    """Read an experiment.
+
+    Args:
+        experiment: The name of one that comes with the package, or a TOML file.
+
+    Raises:
+        HoldfastError: It cannot be read, or a key of the file is not known or has a wrong value.
+    """
+    if experiment.endswith(".toml"):
+        try:
+            text = Path(experiment).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise HoldfastError(f"cannot read the experiment {experiment}: {first_line(error)}") from error
+    elif experiment in named():
+        text = (_NAMED / f"{experiment}.toml").read_text(encoding="utf-8")
+    else:
+        raise unknown_name("experiment", experiment, [*named(), "FILE.toml"])
+    try:
+        return Settings.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise HoldfastError(f"{experiment} is not TOML: {first_line(error)}") from error
+    except ValidationError as error:
+        messages = dict.fromkeys(_message(one) for one in error.errors())
+        raise HoldfastError(f"{experiment}: {'; '.join(list(messages)[:5])}.") from error
+
+
+def with_choices(settings: Settings, choices: Mapping[str, str]) -> Settings:
+    """Return the settings with another ``data`` folder, ``network`` or file of ``weights``, from the command line."""
+    data, model = settings.data, settings.model
+    if "data" in choices:
+        data = Piece(use=data.use, **{**data.settings, "root": choices["data"]})
+    if {"network", "weights"} & set(choices):
+        use = choices.get("network", model.use if model else "")
+        kept = {} if model is None or "network" in choices else model.settings
+        model = Piece(use=use, **({**kept, "weights": choices["weights"]} if "weights" in choices else kept))
+    return settings.model_copy(update={"data": data, "model": model})
+
+
+def _message(error: Any) -> str:
+    """Return what pydantic found wrong, with the whole name of the key and what is allowed."""
+    tags = ("function-", "literal[", "list[", "constrained-", "float", "int", "str", "bool")  # alternatives of a union
+    place = [str(part) for part in error["loc"] if not str(part).startswith(tags)]
+    if error["type"] == "extra_forbidden":
+        return f"{'.'.join(place)} is not a setting: use one of {', '.join(_keys_at(place[:-1]))}"
+    if error["type"] == "missing":
+        return f"{'.'.join(place)} is missing"
+    text = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{'.'.join(place)} should be {text}, got {error['input']!r}"
+
+
+def _keys_at(place: list[str]) -> list[str]:
+    """Return the keys that are allowed in a table of the file."""
+    table: type[BaseModel] = Settings
+    for part in place:
+        inner = table.model_fields[part].annotation if part in table.model_fields else None
+        kinds = [one for one in (inner, *typing.get_args(inner)) if isinstance(one, type)]
+        table = next((kind for kind in kinds if issubclass(kind, BaseModel)), table)
+    return list(table.model_fields)

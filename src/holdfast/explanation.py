@@ -1,0 +1,242 @@
+"""One input explained for a reader: its relevant features, and how far they must move to change the decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY, Cases
+from holdfast.chunks import Progress
+from holdfast.explainers.explainer import Explainer
+from holdfast.features import Features
+from holdfast.models.model import Queries
+from holdfast.ranking import Ranking
+from holdfast.robustness import Radii, Robustness
+
+MOVED, HELD = 0, 1
+SUBSETS = ("only these move", "these are held")
+"""The two questions asked of the relevant features: they alone move, or all others do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """An order of the features of one input, the relevant ones among them, and the smallest changes of the decision.
+
+    Pairs are for ``SUBSETS``: only the relevant features move, or they are held and all others move.
+
+    Attributes:
+        method: What the explainer is called.
+        x: The input ``[*shape]``.
+        features: What moves together, and the names of the features.
+        classes: Names of the classes.
+        label: The class that is explained.
+        target: The class asked about: "why not this class?"; ``ANY`` for none.
+        order: Features by number, most relevant first, without padding.
+        top: How many of them are called relevant.
+        radius: The length of the smallest change found; ``inf`` if none was found.
+        new_class: The class that it leads to; -1 if none was found.
+        moves: The changes themselves, ``[2, *shape]``; None if they were not kept.
+        probability: Of the label at ``x``.
+        new_probability: Of the new classes after the changes.
+        bound: Which side of the true radius the radii lie on.
+        uncertain: The share of the features whose place is not settled; None if unknown.
+        cost: Rows put through the model to find the order.
+        judging: Rows put through the model to measure the radii.
+        notes: What a reader must know to interpret the order and the radii.
+        explainer: The settings of the explainer.
+        judge: The settings of the robustness method.
+        key: Where its ranking is stored; empty if it is not.
+        text: The text that was read, if the input is one.
+        spans: Where the words of the text begin and end, by feature.
+        replacements: Real words that the smallest change leads to, by feature.
+        extra: What else is known about this kind of input: names and values.
+    """
+
+    method: str
+    x: Tensor
+    features: Features
+    classes: tuple[str, ...]
+    label: int
+    target: int
+    order: tuple[int, ...]
+    top: int
+    radius: tuple[float, float]
+    new_class: tuple[int, int]
+    moves: Tensor | None
+    probability: float
+    new_probability: tuple[float, float]
+    bound: str = "upper"
+    uncertain: float | None = None
+    cost: Queries = Queries()
+    judging: Queries = Queries()
+    notes: tuple[str, ...] = ()
+    explainer: str = ""
+    judge: str = ""
+    key: str = ""
+    text: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    replacements: Mapping[int, str] = field(default_factory=dict)
+    extra: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def relevant(self) -> tuple[int, ...]:
+        """The relevant features, most relevant first."""
+        return self.order[: self.top]
+
+    @property
+    def relevant_mask(self) -> Tensor:
+        """Bool, broadcastable to ``x``: the coordinates of the relevant features."""
+        chosen = torch.zeros(1, self.features.count, dtype=torch.bool)
+        chosen[0, list(self.relevant)] = True
+        return self.features.expand(chosen)[0]
+
+    @property
+    def heat(self) -> Tensor:
+        """From 1 for the most relevant feature down to 0 for the last, broadcastable to ``x``."""
+        heat = torch.zeros(1, self.features.count)
+        heat[0, list(self.order)] = torch.linspace(1, 0, len(self.order))
+        return torch.where(self.features.ids >= 0, self.features.spread(heat), 0)[0]
+
+    @property
+    def feature_changes(self) -> Tensor | None:
+        """The sum of the smallest change inside each relevant feature, ``[d]``; None if changes were not kept."""
+        return None if self.moves is None else self.features.pool(self.moves[MOVED][None])[0]
+
+    @property
+    def question(self) -> str:
+        """What was asked, such as "why 7 and not 9?"."""
+        return question(self.classes, self.label, self.target)
+
+    @property
+    def prediction(self) -> str:
+        """The explained class and its probability."""
+        return f"{self.classes[self.label]} ({self.probability:.0%})"
+
+    def radius_text(self, which: int) -> str:
+        """Return the radius of one of ``SUBSETS`` as text."""
+        return "censored" if math.isinf(self.radius[which]) else f"{self.radius[which]:.4g}"
+
+    def change_text(self, which: int) -> str:
+        """Return what the smallest change of one of ``SUBSETS`` does, in words."""
+        if self.new_class[which] < 0:
+            return "no change found"
+        return f"changes to {self.classes[self.new_class[which]]} ({self.new_probability[which]:.0%})"
+
+
+def question(classes: Sequence[str], label: int, target: int) -> str:
+    """Return the question that is asked about one input."""
+    return f"why {classes[label]}" + (f" and not {classes[target]}?" if target != ANY else "?")
+
+
+def explain_cases(
+    cases: Cases,
+    method: str,
+    explainer: Explainer,
+    judge: Robustness,
+    size: float | int,
+    progress: Progress | None = None,
+    judging: Progress | None = None,
+) -> list[Explanation]:
+    """Rank the features of every case, call the first of them relevant, and measure both radii.
+
+    Args:
+        cases: What to explain.
+        method: What the explainer is called.
+        explainer: Finds the order.
+        judge: Measures the radii.
+        size: How many features are relevant: a share (float) or a number (int).
+        progress: Called with (done, total) while the order is found.
+        judging: Called with (done, total) while radii are measured.
+
+    Returns:
+        One explanation for each case.
+    """
+    before = cases.model.queries
+    ranking = explainer(cases, progress)
+    cost = cases.model.queries - before
+    return [
+        replace(one, cost=cost, explainer=repr(explainer))
+        for one in judge_ranking(cases, method, ranking, judge, size, judging)
+    ]
+
+
+def judge_ranking(
+    cases: Cases,
+    method: str,
+    ranking: Ranking,
+    judge: Robustness,
+    size: float | int,
+    progress: Progress | None = None,
+) -> list[Explanation]:
+    """Call the first features of a ranking relevant and measure both radii.
+
+    Args:
+        cases: The cases of the ranking.
+        method: What the explainer is called.
+        ranking: The order of the features.
+        judge: Measures the radii.
+        size: How many features are relevant: a share (float) or a number (int).
+        progress: Called with (done, total) while radii are measured.
+
+    Returns:
+        One explanation for each case.
+    """
+    relevant = ranking.top([size])
+    radii = judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
+    model = cases.model
+    before = model.probabilities(model(cases.x, exact=True)).gather(1, cases.label[:, None])[:, 0]
+    after = model.probabilities(model(radii.witness.flatten(0, 1), exact=True))
+    after = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius)
+    return [
+        Explanation(
+            method=method,
+            x=cases.x[case].cpu(),
+            features=cases[case].features.bind(cases.x[:1].cpu()),
+            classes=model.classes,
+            label=int(cases.label[case]),
+            target=int(cases.target[case]),
+            order=tuple(ranking.order[case, : int(ranking.count[case])].tolist()),
+            top=int(relevant[case, 0].sum()),
+            radius=_pair(radii.radius[case]),
+            new_class=_whole_pair(radii.new_class[case]),
+            moves=(radii.witness[case] - cases.x[case]).cpu(),
+            probability=float(before[case]),
+            new_probability=_pair(after[case]),
+            bound=radii.bound,
+            uncertain=None if ranking.uncertain is None else float(ranking.uncertain[case]),
+            judging=radii.queries,
+            notes=_notes(ranking, radii, case, int(relevant[case, 0].sum())),
+            explainer=ranking.method,
+            judge=radii.method,
+        )
+        for case in range(len(cases))
+    ]
+
+
+def _notes(ranking: Ranking, radii: Radii, case: int, top: int) -> tuple[str, ...]:
+    return (*ranking.notes, *_ties(ranking, case, top), *radii.notes)
+
+
+def _ties(ranking: Ranking, case: int, top: int) -> tuple[str, ...]:
+    """Return a note if features on both sides of the cut have equal scores."""
+    along = ranking.scores[case].gather(0, ranking.order[case])[: int(ranking.count[case])]
+    if not 0 < top < len(along) or float(along[top - 1]) != float(along[top]):
+        return ()
+    equal = int((along[:top] == along[top]).sum())
+    return (
+        f"{equal} of the {top} relevant features have the same score as some that are not: the seed chose among them.",
+    )
+
+
+def _pair(values: Tensor) -> tuple[float, float]:
+    first, second = values.tolist()
+    return float(first), float(second)
+
+
+def _whole_pair(values: Tensor) -> tuple[int, int]:
+    first, second = values.tolist()
+    return int(first), int(second)

@@ -1,0 +1,191 @@
+"""Small images: digits and clothes, drawn pixel by pixel with the direction of the smallest change."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from holdfast.cases import Cases
+from holdfast.data import mnist, mnist_cnn
+from holdfast.errors import HoldfastError
+from holdfast.explanation import HELD, MOVED, Explanation
+from holdfast.modalities.modality import Modality, Shown, Source, Subject, radius_facts
+from holdfast.modalities.pixels import Pixels, colours, grey_image, png, save
+from holdfast.robustness import Radii
+
+_RAISED, _LOWERED, _HELD, _UNMOVED = "#c2410c", "#1d4ed8", "#e5e7eb", "#ca8a04"
+
+
+class ImageModality(Modality):
+    """Images of few pixels, such as digits. Every pixel is drawn."""
+
+    name: ClassVar[str] = "image"
+    legend: ClassVar[str] = (
+        "The top {top} of the features by every method, that of Robustness-S̄r where it has two. Blue: pertinent "
+        "positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, dark, and raised "
+        "by it. Yellow: not moved. The small pictures are the input after the smallest change of these features, and of "
+        "all others. The numbers are its length and the class that it leads to."
+    )
+
+    def accepts(self, source: Source) -> bool:
+        return source.digit is not None or (
+            source.photo is None and source.text is None and source.model in (None, "digits")
+        )
+
+    def read(self, source: Source) -> Subject:
+        if sum(one is not None for one in (source.file, source.digit, source.photo, source.text)) != 1:
+            images = "an image file, an embedded digit with --digit, a photograph with --photo"
+            raise HoldfastError(f"name one of: {images}, a text with --text.")
+        if source.model not in (None, "digits"):
+            raise HoldfastError("--digit is for the digit network: leave --model out.")
+        network = mnist_cnn().on(source.device)
+        if source.digit is None:
+            assert source.file is not None
+            x = grey_image(source.file, (28, 28), source.resize)[None, None]
+            return Subject(self, network, x.to(source.device), str(source.file), str(source.file))
+        digits = mnist()
+        if not 0 <= source.digit < len(digits):
+            raise HoldfastError(f"--digit must be between 0 and {len(digits) - 1}, got {source.digit}.")
+        x = digits.x[source.digit : source.digit + 1].to(source.device)
+        return Subject(self, network, x, source.digit, f"test digit #{source.digit}")
+
+    def facts(self, explanation: Explanation) -> list[tuple[str, str]]:
+        lowered, raised = pertinent(explanation)
+        return [
+            ("pertinent positive", f"{len(lowered)}: lit, would be turned off"),
+            ("pertinent negative", f"{len(raised)}: dark, would be turned on"),
+        ]
+
+    def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
+        """Write one row for each explanation: the input, its relevant features, and the input after both changes."""
+        columns = ["input", "relevant features", "only these move", "these are held"]
+        figure, grid = _grid(len(explanations), columns)
+        for row, explanation in enumerate(explanations):
+            x, moves, marked = explanation.x, _moves(explanation), explanation.relevant_mask
+            radii = "   ".join(f"{name} {_short(explanation.radius[k])}" for k, name in enumerate(("only", "held")))
+            _panel(grid[row, 0], colours(x), explanation.classes[explanation.label])
+            _panel(grid[row, 1], mark(colours(x), moves[MOVED], marked), f"{explanation.method}: {radii}")
+            for which, free in ((MOVED, marked), (HELD, ~marked)):
+                new = explanation.new_class[which]
+                named = "none found" if new < 0 else f"{explanation.classes[new]}   radius {explanation.radius[which]:.3g}"
+                _panel(grid[row, 2 + which], blend(colours(x + moves[which]), moves[which], free), named)
+        legend = "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: not moved"
+        _finish(figure, len(explanations), legend, path)
+
+    def shown(self, explanation: Explanation, title: str) -> Shown:
+        moves, marked = _moves(explanation), explanation.relevant_mask
+        relevant = png(mark(colours(explanation.x), moves[MOVED], marked))
+        details = tuple(
+            (png(blend(colours(explanation.x + moves[which]), moves[which], free)), f"after the smallest change, {name}")
+            for which, free, name in ((MOVED, marked, "only these move"), (HELD, ~marked, "these are held"))
+        )
+        return Shown(title, radius_facts(explanation), relevant, details)
+
+    def input_image(self, explanation: Explanation) -> str:
+        return png(colours(explanation.x))
+
+
+def pertinent(explanation: Explanation) -> tuple[list[int], list[int]]:
+    """Return the relevant features that the smallest change inside them lowers, and those that it raises."""
+    change = explanation.feature_changes
+    if change is None:
+        return [], []
+    lowered = [feature for feature in explanation.relevant if float(change[feature]) < 0]
+    return lowered, [feature for feature in explanation.relevant if float(change[feature]) > 0]
+
+
+def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[str], path: Path) -> None:
+    """Write one row for each case: the input, then for each subset the input after the smallest change inside it.
+
+    Args:
+        cases: Images ``[B, 1 or 3, H, W]``.
+        radii: The smallest changes, of K subsets.
+        subsets: Bool ``[B, K, d]``.
+        titles: One for each subset.
+        path: The picture to write.
+    """
+    if cases.x.ndim != 4 or cases.x.shape[1] not in (1, 3):
+        raise HoldfastError(f"pictures need images [B, 1 or 3, H, W], got {tuple(cases.x.shape)}.")
+    figure, grid = _grid(len(cases), ["input", *titles])
+    for case in range(len(cases)):
+        x = cases.x[case].cpu()
+        _panel(grid[case, 0], colours(x), cases.model.class_name(int(cases.label[case])))
+        for k in range(len(titles)):
+            number = torch.tensor([case], device=subsets.device)
+            free = cases.features.expand(subsets[case, k][None], number)[0].cpu()
+            new, witness = int(radii.new_class[case, k]), radii.witness[case, k].cpu()
+            named = f"{cases.model.class_name(new)}   radius {float(radii.radius[case, k]):.3g}"
+            _panel(grid[case, k + 1], blend(colours(witness), witness - x, free), named if new >= 0 else "none found")
+    _finish(figure, len(cases), "orange: raised by the smallest change   blue: lowered   grey: held", path)
+
+
+def _moves(explanation: Explanation) -> Tensor:
+    assert explanation.moves is not None, "small images keep them"
+    return explanation.moves.float()
+
+
+def _short(radius: float) -> str:
+    return "none" if radius == float("inf") else f"{radius:.2f}"
+
+
+# ---------------------------------------------------------------------- figures
+
+
+def _grid(rows: int, titles: Sequence[str]) -> tuple[Figure, Any]:
+    """Return a figure with a row of panels for each input under column titles."""
+    figure = Figure(figsize=(1.75 * len(titles), 2.05 * rows + 0.5), facecolor="white")
+    FigureCanvasAgg(figure)
+    grid: Any = figure.subplots(rows, len(titles), squeeze=False)
+    for column, title in enumerate(titles):
+        grid[0, column].annotate(
+            title, (0.5, 1.22), xycoords="axes fraction", ha="center", fontsize=8.5, fontweight="bold"
+        )
+    return figure, grid
+
+
+def _finish(figure: Figure, rows: int, legend: str, path: Path) -> None:
+    height = 2.05 * rows + 0.5
+    lines = textwrap.wrap(legend, int(15 * figure.get_figwidth()))  # about as many letters as fit an inch
+    figure.text(0.5, 0.1 / height, "\n".join(lines), ha="center", fontsize=8)
+    bottom = (0.21 + 0.15 * len(lines)) / height
+    figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=bottom, hspace=0.28, wspace=0.08)
+    save(figure, path)
+
+
+def _panel(axis: Any, picture: Pixels, title: str) -> None:
+    axis.imshow(picture, interpolation="nearest")
+    axis.set_title(title, fontsize=8.5 if len(title) < 24 else 6.5, pad=3)
+    axis.set_xticks([])
+    axis.set_yticks([])
+    for spine in axis.spines.values():
+        spine.set_color("#9ca3af")
+
+
+def blend(base: Pixels, change: Tensor, free: Tensor) -> Pixels:
+    """Return a picture with a change coloured in proportion to its size, and held pixels in a lighter tone."""
+    total = change.detach().float().cpu().sum(0)
+    strength = (total.abs() / total.abs().max().clamp_min(1e-12)).sqrt().numpy()[..., None] * 0.85
+    colour = np.where(total.numpy()[..., None] > 0, _rgb(_RAISED), _rgb(_LOWERED))
+    held = ~free.expand(change.shape).any(0).cpu().numpy()[..., None]
+    veiled = np.where(held, 0.72 * base + 0.28 * _rgb(_HELD), base)
+    return np.asarray(veiled * (1 - strength) + colour * strength)
+
+
+def mark(base: Pixels, change: Tensor, marked: Tensor) -> Pixels:
+    """Return a faded picture with the marked features coloured by the direction of the change."""
+    total = change.detach().float().cpu().sum(0).numpy()[..., None]
+    colour = np.where(total > 0, _rgb(_RAISED), np.where(total < 0, _rgb(_LOWERED), _rgb(_UNMOVED)))
+    shown = marked.expand(change.shape).any(0).cpu().numpy()[..., None]
+    return np.asarray(np.where(shown, 0.25 * base + 0.75 * colour, 0.65 * base + 0.1))
+
+
+def _rgb(colour: str) -> Pixels:
+    return np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
