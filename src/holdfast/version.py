@@ -1,6 +1,13 @@
-"""The package's version, readable without an installation."""
+"""The version of the package and of its results."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
 
-RESULTS = 4
-"""Raised with every change that alters what an explainer or a criterion returns: stored results are then made anew."""
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("holdfast")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0+unknown"
+
+RESULTS = 5
+"""Raised by every change of what an explainer or a criterion returns, so that stored results are computed again."""

@@ -1,18 +1,19 @@
-"""Training of the networks whose weights the package carries."""
+"""Training of the digit network whose weights the package contains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from holdfast.data.digits import Digits
 from holdfast.data.networks import mnist_cnn
+from holdfast.data.training import EpochProgress, count_correct, fit, write_weights
 
 EPOCHS, BATCH = 12, 100
+_TEST_BATCH = 500
 
 
 def train_cnn(
@@ -23,41 +24,47 @@ def train_cnn(
     epochs: int = EPOCHS,
     seed: int = 0,
     device: str = "cpu",
-    progress: Callable[[int, int, float], None] | None = None,
+    progress: EpochProgress | None = None,
 ) -> float:
-    """Train the digit network, write safetensors to ``out``, return its accuracy on ``test``.
+    """Train the digit network without augmentation and write its weights.
 
-    AdamW with a one-cycle rate, no augmentation, no validation: the weights are those of the last step.
-    ``progress(epoch, epochs, accuracy)`` is called after each epoch.
+    Args:
+        training: The images to train on.
+        test: The images to measure the accuracy on.
+        out: The safetensors file to write.
+        epochs: Number of epochs.
+        seed: Seed of the weights and of the order of the images.
+        device: The device to train on.
+        progress: Called after each epoch.
+
+    Returns:
+        The accuracy of the written network on ``test``.
+
+    Raises:
+        HoldfastError: There are no training images, or the file cannot be written.
     """
     torch.manual_seed(seed)
     network = mnist_cnn().to(device)
     x, y = training.x.to(device), training.y.to(device)
-    batches = -(-len(x) // BATCH)
-    optimiser = torch.optim.AdamW(network.parameters(), weight_decay=0.01)
-    rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=2e-3, total_steps=epochs * batches)
-    accuracy = 0.0
-    for epoch in range(epochs):
-        network.train()
+
+    def batches() -> Iterator[tuple[Tensor, Tensor]]:
         for batch in torch.randperm(len(x)).to(device).split(BATCH):
-            optimiser.zero_grad()
-            nn.functional.cross_entropy(network(x[batch]), y[batch]).backward()
-            optimiser.step()
-            rate.step()
-        accuracy = measure_accuracy(network, test)
-        if progress is not None:
-            progress(epoch + 1, epochs, accuracy)
-    about = {"accuracy of the network": f"{accuracy:.2%} of {len(test):,} test images"}
-    save_file({name: value.cpu().contiguous() for name, value in network.state_dict().items()}, out, about)
+            yield x[batch], y[batch]
+
+    accuracy = fit(
+        network,
+        batches,
+        lambda trained: measure_accuracy(trained, test),
+        epochs=epochs,
+        steps=-(-len(x) // BATCH),
+        progress=progress,
+    )
+    metadata = {"accuracy of the network": f"{accuracy:.2%} of {len(test):,} test images"}
+    write_weights(out, network.state_dict(), metadata)
     return accuracy
 
 
 def measure_accuracy(network: nn.Module, digits: Digits) -> float:
-    """The share of digits the network names right."""
-    network.eval()
-    device = next(network.parameters()).device
-    right = 0
-    with torch.no_grad():
-        for x, y in zip(digits.x.split(500), digits.y.split(500), strict=True):
-            right += int((network(x.to(device)).argmax(1).cpu() == y).sum())
-    return right / len(digits)
+    """Return the share of images that the network classifies correctly. It is left in evaluation mode."""
+    batches = zip(digits.x.split(_TEST_BATCH), digits.y.split(_TEST_BATCH), strict=True)
+    return count_correct(network, batches) / len(digits)
