@@ -37,9 +37,20 @@ def roles_of(path: Path) -> tuple[dict[Role, Arrays], int]:
         for entry in study["units"]:
             role = entry.get("role", entry)
             kind = _KINDS.get(entry["kind"], entry["kind"])
-            measure = role.get("measure") or role.get("criterion") or (kind.removesuffix(" analysis") if "analysis" in kind else "")
+            measure = (
+                role.get("measure")
+                or role.get("criterion")
+                or (kind.removesuffix(" analysis") if "analysis" in kind else "")
+            )
             target = role.get("target", -1)
-            place = (kind, role.get("method", "") or "", role.get("side", "") or "", measure, role.get("block", -1), target)
+            place = (
+                kind,
+                role.get("method", "") or "",
+                role.get("side", "") or "",
+                measure,
+                role.get("block", -1),
+                target,
+            )
             if entry["key"] in units:
                 arrays = {_NAMES.get(name, name): array for name, array in units[entry["key"]].arrays.items()}
                 if target >= 0:  # one unit now, three in version 4

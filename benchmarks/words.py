@@ -32,7 +32,10 @@ def main() -> None:
     print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
     model = topics_bilstm(options.device)
     cases = model.ask(topic_sentences().in_turn().texts[options.first : options.first + options.sentences])
-    for title, kind in (("relevant words held", hf.RobustnessRest), ("only relevant words move", hf.RobustnessRelevant)):
+    for title, kind in (
+        ("relevant words held", hf.RobustnessRest),
+        ("only relevant words move", hf.RobustnessRelevant),
+    ):
         compare(title, cases, kind)
     if options.json:
         options.json.write_text(json.dumps(RESULTS, indent=1))

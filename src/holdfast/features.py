@@ -139,7 +139,9 @@ class Features:
             raise HoldfastError(f"superpixels need 1 <= n <= {prod(images.shape[2:])} segments, got {n}.")
         segments = [
             torch.from_numpy(slic(one.permute(1, 2, 0).double().numpy(), n_segments=n, channel_axis=-1, start_label=0))
-            for one in (images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images)  # SLIC compares colours in Lab
+            for one in (
+                images.expand(-1, 3, -1, -1) if images.shape[1] == 1 else images
+            )  # SLIC compares colours in Lab
         ]
         ids = torch.stack(segments)[:, None].long()
         return cls(ids, int(ids.max()) + 1, "superpixels")
@@ -253,7 +255,9 @@ class Features:
             return self
         names = self.names
         if names is not None and len(names) > 1:
-            rows = range(len(names))[which] if isinstance(which, slice) else torch.arange(len(names))[which.cpu()].tolist()
+            rows = (
+                range(len(names))[which] if isinstance(which, slice) else torch.arange(len(names))[which.cpu()].tolist()
+            )
             names = tuple(names[row] for row in rows)
         return replace(self, ids=self.ids[which], names=names)
 

@@ -50,7 +50,13 @@ class Ranking:
     def __getitem__(self, which: slice) -> Ranking:
         uncertain = None if self.uncertain is None else self.uncertain[which]
         return Ranking(
-            self.order[which], self.scores[which], self.count[which], self.method, uncertain, self.notes, self.uninformative[which]
+            self.order[which],
+            self.scores[which],
+            self.count[which],
+            self.method,
+            uncertain,
+            self.notes,
+            self.uninformative[which],
         )
 
     @classmethod

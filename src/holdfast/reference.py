@@ -112,7 +112,9 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
         points = _made(cases, reference, seed)
         points = points if low is None else points.clamp(low, high)  # rounding must not leave the box
     else:
-        points = _fitted(reference.values, x) if isinstance(reference, FixedReference) else torch.full_like(x, reference)
+        points = (
+            _fitted(reference.values, x) if isinstance(reference, FixedReference) else torch.full_like(x, reference)
+        )
     points = torch.where(cases.features.ids >= 0, points, x)
     if low is not None and high is not None and bool(((points < low) | (points > high)).any()):
         warnings.warn(

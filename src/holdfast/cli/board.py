@@ -85,7 +85,9 @@ class _Board:
             )
         left = progress.left
         line = f"{len(progress.finished):,} of {progress.total:,} units, {progress.rate:,.0f} rows/s, "
-        line += f"{time_text(progress.seconds)} elapsed, " + ("…" if left is None else f"about {time_text(left)}") + " left"
+        line += (
+            f"{time_text(progress.seconds)} elapsed, " + ("…" if left is None else f"about {time_text(left)}") + " left"
+        )
         return Group(table, line + (f", {len(progress.failed)} failed" if progress.failed else ""))
 
 

@@ -38,9 +38,7 @@ Objective = Annotated[
         help="What Greedy methods optimise: robustness-rest (default: hard to change when held) or robustness-relevant."
     ),
 ]
-Target = Annotated[
-    str | None, typer.Option(help="Why not this class? By number or name. Default: any other class.")
-]
+Target = Annotated[str | None, typer.Option(help="Why not this class? By number or name. Default: any other class.")]
 Reference = Annotated[
     str | None,
     typer.Option(help="What replaces a removed feature: a number, blur, mean or uniform; for texts words or a number."),

@@ -35,9 +35,7 @@ def robustness(
     mask: Annotated[
         Path | None, typer.Option(help="An image of the same size as the input: what is not black may move.")
     ] = None,
-    method: Annotated[
-        str, typer.Option(help="A robustness method; holdfast list shows them.")
-    ] = "judge-quick",
+    method: Annotated[str, typer.Option(help="A robustness method; holdfast list shows them.")] = "judge-quick",
     resize: options.Resize = False,
     out: Annotated[Path | None, typer.Option(help="Write a picture of the change here.")] = None,
     device: options.Device = "cpu",

@@ -29,9 +29,7 @@ def train(
         Path,
         typer.Option(help="Folder with the MNIST idx or idx.gz files; folder or archive with newsgroups or movies."),
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write the weights: Default: NETWORK.safetensors.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the weights: Default: NETWORK.safetensors.")] = None,
     kind: Annotated[
         str | None,
         typer.Option("--texts", help="What data holds for text-bilstm: newsgroups (default) or movies."),

@@ -48,9 +48,7 @@ class Criterion(ABC):
         requires: What it requires of a model with its default settings; ``needs`` is what an instance requires.
     """
 
-    registry: ClassVar[Registry[Criterion]] = Registry(
-        "criterion", "holdfast.criteria", ("higher_is_better",)
-    )
+    registry: ClassVar[Registry[Criterion]] = Registry("criterion", "holdfast.criteria", ("higher_is_better",))
     name: ClassVar[str]
     presets: ClassVar[tuple[str, ...]] = ()
     family: ClassVar[str] = "Other criteria"

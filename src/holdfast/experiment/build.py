@@ -117,7 +117,9 @@ class _Builder:
                 f"model.use should be {shown_names(self.data.networks)} for {self.data.name}, got {use!r}."
             )
         name, _, variant = use.partition(":")
-        made: Network = self._made(Piece(use=name, **piece.settings, variant=variant), Network.registry, "model")
+        made: Network = self._made(
+            Piece.model_validate({**piece.settings, "use": name, "variant": variant}), Network.registry, "model"
+        )
         return made
 
     @cached_property
@@ -245,11 +247,8 @@ class _Builder:
             return self._made(_piece(value, place), registry, place)
         if FixedReference in _parts(kind):
             return self._reference(value, kind, place)
-        if typing.get_origin(kind) is tuple and isinstance(value, list):
-            value = tuple(value)
-        elif tuple in map(typing.get_origin, typing.get_args(kind)) and isinstance(value, list):
-            value = tuple(value)
-        return _checked(value, kind, place)
+        takes_tuple = any(typing.get_origin(one) is tuple for one in _parts(kind))
+        return _checked(tuple(value) if takes_tuple and isinstance(value, list) else value, kind, place)
 
     def _reference(self, value: Any, kind: Any, place: str) -> Any:
         """Return a reference value, or several; ``"words"`` and spans of examples come from the data."""

@@ -73,7 +73,13 @@ class Cluster(Engine):
         for name, cases in blocks.items():
             tensors = (cases.x, cases.label, cases.target, cases.features.ids)
             put = self._ray.put(tuple(tensor.cpu() for tensor in tensors))
-            self._blocks[name] = (shipped[id(cases.model)], put, cases.features.count, cases.features.kind, cases.features.names)
+            self._blocks[name] = (
+                shipped[id(cases.model)],
+                put,
+                cases.features.count,
+                cases.features.kind,
+                cases.features.names,
+            )
         self._device = "cuda" if self._num_gpus else "cpu"
         self._task = self._ray.remote(num_cpus=1, num_gpus=self._num_gpus, max_retries=_RETRIES)(_perform)
 

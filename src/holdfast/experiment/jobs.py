@@ -88,7 +88,7 @@ class RankingJob(Job):
     """Order the features of every case."""
 
     explainer: Explainer
-    kind: ClassVar[str] = "ranking"  # type: ignore[misc]  # a constant here
+    kind: ClassVar[str] = "ranking"
 
     def recipe(self) -> dict[str, Any]:
         return {"explainer": repr(self.explainer)}
@@ -144,7 +144,7 @@ class CurveJob(_RankingsJob):
 
     criterion: Criterion
     sizes: tuple[float, ...] | tuple[int, ...]
-    kind: ClassVar[str] = "curve"  # type: ignore[misc]  # a constant here
+    kind: ClassVar[str] = "curve"
 
     def recipe(self) -> dict[str, Any]:
         return {"ranking": self.ranking, "criterion": repr(self.criterion), "sizes": list(self.sizes)}
@@ -177,7 +177,7 @@ class ExplanationJob(_RankingsJob):
     top: float | int
     examples: int
     moves: bool = True
-    kind: ClassVar[str] = "explanation"  # type: ignore[misc]  # a constant here
+    kind: ClassVar[str] = "explanation"
 
     def recipe(self) -> dict[str, Any]:
         settings = {"judge": repr(self.judge), "top": self.top, "examples": self.examples, "moves": self.moves}
@@ -213,7 +213,7 @@ class TargetedJob(Job):
     judge: Robustness
     top: float | int
     place: int
-    kind: ClassVar[str] = "targeted explanation"  # type: ignore[misc]  # a constant here
+    kind: ClassVar[str] = "targeted explanation"
 
     def recipe(self) -> dict[str, Any]:
         settings = {"judge": repr(self.judge), "top": self.top, "place": self.place}
@@ -237,7 +237,7 @@ class InputsJob(Job):
     """Classes and scores of the cases, and the first inputs themselves, so that results can be read alone."""
 
     examples: int
-    kind: ClassVar[str] = "inputs"  # type: ignore[misc]  # a constant here
+    kind: ClassVar[str] = "inputs"
 
     def recipe(self) -> dict[str, Any]:
         return {"examples": self.examples}

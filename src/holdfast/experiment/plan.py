@@ -70,7 +70,7 @@ def plan_of(study: Study) -> Plan:
     model = fingerprint.of_model(study.cases.model, study.model)
     blocks: dict[str, Cases] = {}
     tasks: list[Task] = []
-    spans = []
+    spans: list[tuple[int, int]] = []
     for start in range(0, len(study.cases), study.block):
         part = study.cases[start : start + study.block]
         name = f"{model} {fingerprint.of_cases(part)}"

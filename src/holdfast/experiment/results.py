@@ -145,7 +145,9 @@ class Results:
 
     def _joined(self, blocks: Mapping[int, str], numbers: Sequence[int], measure: MeasureRecord) -> Curve:
         arrays = [self.units[blocks[number]].arrays for number in numbers]
-        values, ceiling = (torch.from_numpy(np.concatenate([of[name] for of in arrays])) for name in ("values", "ceiling"))
+        values, ceiling = (
+            torch.from_numpy(np.concatenate([of[name] for of in arrays])) for name in ("values", "ceiling")
+        )
         return Curve(torch.tensor(self.sizes), values, ceiling, measure.criterion, "")
 
     def area(self, method: str, measure: MeasureRecord, side: str | None = None) -> Tensor | None:

@@ -15,7 +15,20 @@ from holdfast.experiment.study import Study
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """How far a run is.
+
+    Attributes:
+        plan: What is computed.
+        total: How many units there are.
+        stored: How many were stored before.
+        began: When the run began.
+        done: How many were computed.
+        rows: Model rows so far.
+        finished: Keys of stored units.
+        failed: Reasons by key.
+        out: Batches that are being computed, and how far they are.
+        latest: The units that were computed last.
+    """
 
     plan: Plan
     total: int
@@ -28,19 +41,32 @@ class Progress:
     out: dict[Batch, float] = field(default_factory=dict)
     latest: tuple[Unit, ...] = ()
 
+    def finish(self, batch: Batch, units: Sequence[Unit]) -> None:
+        """Count a batch that was computed."""
+        del self.out[batch]
+        self.finished |= {job.key for job in batch}
+        self.done += len(batch)
+        self.rows += sum(unit.forward for unit in units)
+        self.latest = tuple(units)
+
+    def fail(self, batch: Batch, reason: HoldfastError) -> None:
+        """Note why a batch could not be computed."""
+        del self.out[batch]
+        self.failed |= {job.key: str(reason) for job in batch}
+
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Seconds since the run began."""
         return time.perf_counter() - self.began
 
     @property
     def rate(self) -> float:
-        """Rows through the model a second."""
+        """Model rows a second."""
         return self.rows / max(self.seconds, 1e-9)
 
     @property
     def left(self) -> float | None:
-        """About how many seconds are left; None as long as nothing tells."""
+        """About how many seconds are left; None while it is unknown."""
         if not self.rows:
             return None
         undone = {key: rows or 0 for key, rows in self.plan.rows.items() if key not in self.finished}
@@ -111,16 +137,12 @@ def run(
             if not progress.out:
                 break
             batch, outcome = worker.finished()
-            del progress.out[batch]
             if isinstance(outcome, HoldfastError):
-                progress.failed |= {job.key: str(outcome) for job in batch}
+                progress.fail(batch, outcome)
                 _drop(waiting, progress)
             else:
                 store.put(*outcome)
-                progress.finished |= {job.key for job in batch}
-                progress.done += len(batch)
-                progress.rows += sum(unit.forward for unit in outcome)
-                progress.latest = tuple(outcome)
+                progress.finish(batch, outcome)
             tell()
     missing = len(plan.jobs) - len(progress.finished)
     ended = stop is not None and stop() and missing > len(progress.failed)
@@ -130,15 +152,15 @@ def run(
 
 
 def _ready(waiting: Sequence[Batch], progress: Progress) -> Batch | None:
-    """The first batch that has all it needs."""
+    """Return the first batch whose needed units are stored."""
     return next((batch for batch in waiting if all(set(job.needs) <= progress.finished for job in batch)), None)
 
 
 def _drop(waiting: list[Batch], progress: Progress) -> None:
-    """Take jobs that need what failed out of their batches: they fail with it, the others go on."""
+    """Remove jobs that need a failed unit from their batches: they fail too, the others go on."""
     for job in [job for batch in waiting for job in batch]:
-        lacks = [progress.failed[key] for key in job.needs if key in progress.failed]
-        if lacks:
-            progress.failed[job.key] = lacks[0]
+        reasons = [progress.failed[key] for key in job.needs if key in progress.failed]
+        if reasons:
+            progress.failed[job.key] = reasons[0]
     left = [tuple(job for job in batch if job.key not in progress.failed) for batch in waiting]
     waiting[:] = [batch for batch in left if batch]

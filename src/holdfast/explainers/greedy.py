@@ -287,7 +287,9 @@ def _choose(
     if bool(dead.all()):
         raise never_changed(len(cases))
     known = any(part.uncertain is not None for part in parts)  # of a block that never turns nothing is
-    uncertain = [torch.ones_like(part.dead, dtype=torch.float) if part.uncertain is None else part.uncertain for part in parts]
+    uncertain = [
+        torch.ones_like(part.dead, dtype=torch.float) if part.uncertain is None else part.uncertain for part in parts
+    ]
     alike = alike & (count > 1)
     return Ranking(
         place.argsort(1),

@@ -75,16 +75,23 @@ class ImageModality(Modality):
             _panel(grid[row, 1], mark(colours(x), moves[MOVED], marked), f"{explanation.method}: {radii}")
             for which, free in ((MOVED, marked), (HELD, ~marked)):
                 new = explanation.new_class[which]
-                named = "none found" if new < 0 else f"{explanation.classes[new]}   radius {explanation.radius[which]:.3g}"
+                named = (
+                    "none found" if new < 0 else f"{explanation.classes[new]}   radius {explanation.radius[which]:.3g}"
+                )
                 _panel(grid[row, 2 + which], blend(colours(x + moves[which]), moves[which], free), named)
-        legend = "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: not moved"
+        legend = (
+            "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: not moved"
+        )
         _finish(figure, len(explanations), legend, path)
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         moves, marked = _moves(explanation), explanation.relevant_mask
         relevant = png(mark(colours(explanation.x), moves[MOVED], marked))
         details = tuple(
-            (png(blend(colours(explanation.x + moves[which]), moves[which], free)), f"after the smallest change, {name}")
+            (
+                png(blend(colours(explanation.x + moves[which]), moves[which], free)),
+                f"after the smallest change, {name}",
+            )
             for which, free, name in ((MOVED, marked, "only these move"), (HELD, ~marked, "these are held"))
         )
         return Shown(title, radius_facts(explanation), relevant, details)

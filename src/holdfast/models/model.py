@@ -124,13 +124,12 @@ class Model(ABC):
 
 
 class DifferentiableModel(Model):
-    """A model whose scores can be differentiated with respect to its input.
+    """A model whose scores can be differentiated with respect to its input."""
 
-    Attributes:
-        low_precision: Whether gradients may be computed in low precision where a caller allows it.
-    """
-
-    low_precision: bool = False
+    @property
+    def low_precision(self) -> bool:
+        """Whether there is a faster, less exact gradient."""
+        return False
 
     @abstractmethod
     def gradient(
@@ -160,7 +159,9 @@ def class_number(name: str, classes: Sequence[str]) -> int:
     """
     numbers = [number for number, one in enumerate(classes) if one.lower() == name.lower()]
     if len(numbers) > 1:
-        raise HoldfastError(f"{len(numbers)} classes are called {name!r}: use a number, {' or '.join(map(str, numbers))}.")
+        raise HoldfastError(
+            f"{len(numbers)} classes are called {name!r}: use a number, {' or '.join(map(str, numbers))}."
+        )
     if not numbers and name.isdecimal() and len(name) < 10:
         return int(name)
     if not numbers:

@@ -296,9 +296,7 @@ def shown_bounds(low: Tensor | None, high: Tensor | None) -> str:
     """Return bounds as short text."""
     if low is None or high is None:
         return "None"
-    low_text, high_text = (
-        f"{end.item():g}" if end.ndim == 0 else f"tensor{tuple(end.shape)}" for end in (low, high)
-    )
+    low_text, high_text = (f"{end.item():g}" if end.ndim == 0 else f"tensor{tuple(end.shape)}" for end in (low, high))
     return f"({low_text}, {high_text})"
 
 

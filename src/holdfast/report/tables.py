@@ -33,17 +33,14 @@ def sections(results: Results) -> list[Section]:
     """Return all sections of a report that have a table, in order."""
     tested = results.compared("table")
     families = dict.fromkeys(measure.family for measure in results.measures("table"))
-    made = [
-        *(Section(_key(family), family, [_areas(results, family, tested)]) for family in families),
-        Section("compared", "Significance", [_verdicts(results, tested), _tests(tested)]),
-        Section("pairs", "Both rankings by every criterion", [_crossed(results)]),
-        Section("ablation", "Ablation: parts of the main method", [_ablation(results)]),
-        Section("probes", "Probes: why methods win or lose", [_probes(results)]),
-        Section("curves", "Curves", [_censored(results)]),
-        *(
-            Section(cls.name, cls.title, list(cls.tables(result, results)))
-            for cls, result in results.analyses.items()
-        ),
+    made: list[tuple[str, str, list[Table | None]]] = [
+        *((_key(family), family, [_areas(results, family, tested)]) for family in families),
+        ("compared", "Significance", [_verdicts(results, tested), _tests(tested)]),
+        ("pairs", "Both rankings by every criterion", [_crossed(results)]),
+        ("ablation", "Ablation: parts of the main method", [_ablation(results)]),
+        ("probes", "Probes: why methods win or lose", [_probes(results)]),
+        ("curves", "Curves", [_censored(results)]),
+        *((cls.name, cls.title, list(cls.tables(result, results))) for cls, result in results.analyses.items()),
     ]
     filled = [Section(key, title, [table for table in tables if table]) for key, title, tables in made]
     return [section for section in filled if section.tables or section.key == "curves"]

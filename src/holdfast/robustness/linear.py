@@ -57,7 +57,9 @@ class ExactLinear(Robustness):
         self._require_affine(rows, logits, weight, delta)
         missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
         if bool((missed & (rows.target != ANY)).any()):
-            raise HoldfastError("a target is nearest where several boundaries meet: ExactLinear has no closed form for it.")
+            raise HoldfastError(
+                "a target is nearest where several boundaries meet: ExactLinear has no closed form for it."
+            )
         if bool(missed.any()):
             raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
         return Found(delta, torch.zeros_like(length[0], dtype=torch.bool))
@@ -86,4 +88,6 @@ class ExactLinear(Robustness):
         expected = logits + (weight @ delta[..., None])[..., 0]
         actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
         if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
-            raise HoldfastError("ExactLinear is exact for affine models only, and this model is not affine: use MinNorm.")
+            raise HoldfastError(
+                "ExactLinear is exact for affine models only, and this model is not affine: use MinNorm."
+            )
