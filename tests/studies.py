@@ -16,7 +16,8 @@ import holdfast as hf
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.experiment import Measure, Method, Study
-from holdfast.experiment.settings import load, study
+from holdfast.experiment.build import build
+from holdfast.experiment.toml import load
 from holdfast.ranking import Ranking
 from toys import small_net
 
@@ -25,7 +26,7 @@ SMALL = Path(__file__).with_name("small.toml")
 
 def small_study(limit: int | None = None) -> Study:
     """All kinds of work on three digits."""
-    return study(load(str(SMALL)), "small", Path("nowhere"), limit=limit)
+    return build(load(str(SMALL)), "small", Path("nowhere"), limit=limit)
 
 
 def toy_study(explainers: Mapping[str, hf.Explainer], block: int = 2, cases: int = 4) -> Study:
@@ -33,8 +34,8 @@ def toy_study(explainers: Mapping[str, hf.Explainer], block: int = 2, cases: int
     model = hf.TorchModel(small_net(), (0, 1))
     x = torch.rand(cases, 12, generator=torch.Generator().manual_seed(0)).double()
     methods = tuple(Method(name, {"both": made}) for name, made in explainers.items())
-    rest = Measure("rest", hf.RobustnessRest(hf.MinNorm(steps=10)), "rest")
-    measures = (rest, Measure("insertion", hf.Insertion(0.5), "rest"))
+    rest = Measure("rest", hf.RobustnessRest(hf.MinNorm(steps=10)))
+    measures = (rest, Measure("insertion", hf.Insertion(0.5)))
     return Study("toy", model.ask(x), methods, measures, main=methods[0].name, sizes=(0.25, 0.5), block=block)
 
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from holdfast.experiment.names import EXPLAINERS as NAMES
 from PIL import Image
 
 import holdfast as hf
 from holdfast import cli
 from holdfast.cli import arguments as words
-from holdfast.experiment.names import EXPLAINERS as NAMES
 from holdfast.robustness import METHODS
 from studies import SMALL
 

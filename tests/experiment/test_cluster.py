@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.experiment import Store, run
+from holdfast.experiment import Store, plan_of, run
 from holdfast.experiment.cluster import Cluster
 from holdfast.experiment.export import rows
 from holdfast.experiment.results import Results
@@ -83,7 +83,7 @@ def test_the_model_travels_once(cluster: None, tmp_path: Path, monkeypatch: pyte
     with Store.open(tmp_path / "results.db") as store:
         run(study, store, Cluster())
     assert kinds.count("TorchModel") == 1
-    assert len(kinds) == 1 + len(study.plan.blocks)
+    assert len(kinds) == 1 + len(plan_of(study).blocks)
 
 
 def test_tasks_ask_for_the_gpus_they_use(cluster: None) -> None:

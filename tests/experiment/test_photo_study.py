@@ -6,15 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from holdfast.cli.subject import Subject
 from PIL import Image
 from typer.testing import CliRunner
 
 import holdfast as hf
 from holdfast.cli import app
-from holdfast.cli.subject import Subject
 from holdfast.experiment import Store, run
+from holdfast.experiment.build import build
 from holdfast.experiment.results import Results
-from holdfast.experiment.settings import load, study
+from holdfast.experiment.toml import load
 from holdfast.report import figures
 from holdfast.report.page import write_page
 
@@ -26,10 +27,10 @@ block = 3
 sizes = [0.1, 0.3]
 
 [data]
-name = "photographs"
+use = "photographs"
 
 [model]
-network = "torchvision:tiny"
+use = "torchvision:tiny"
 
 [features]
 kind = "patches"
@@ -45,8 +46,8 @@ use = "random"
 use = "greedy-as-quick"
 
 [criteria."Robustness-S̄r"]
-use = "rest"
-robustness = { use = "minnorm", steps = 20 }
+use = "robustness-rest"
+robustness = { use = "min-norm", steps = 20 }
 
 [criteria.Insertion]
 use = "insertion"
@@ -58,7 +59,7 @@ examples = 2
 [gallery]
 examples = 2
 targets = 1
-judge = { use = "minnorm", steps = 20 }
+judge = { use = "min-norm", steps = 20 }
 """
 
 
@@ -72,7 +73,7 @@ def experiment(tmp_path: Path) -> Path:
 def test_photographs_from_a_folder_to_a_page(
     tiny_zoo: list[str], experiment: Path, photo_folder: Path, tmp_path: Path
 ) -> None:
-    made = study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
+    made = build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
     assert made.examples == ("n0/0.png", "n1/1.png", "n0/2.png", "n1/3.png"), "going round the classes"
     assert made.cases.x.shape == (4, 3, 64, 64), "as the network wants it"
     assert made.cases.model.execution.fold, "at a pace that pays"
@@ -111,7 +112,7 @@ def test_superpixels_and_pixels_of_photographs(
 ) -> None:
     for kind, size in (("superpixels", 20), ("pixels", 1)):
         experiment.write_text(TEXT.replace('"patches"', f'"{kind}"').replace("size = 16", f"size = {size}"))
-        short = study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)}, limit=2)
+        short = build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)}, limit=2)
         with Store.open(tmp_path / f"{kind}.db") as store:
             summary = run(short, store)
         assert (summary.missing, summary.failed) == (0, {})
@@ -136,21 +137,21 @@ def test_wrong_choices_are_one_sentence(
     tiny_zoo: list[str], experiment: Path, photo_folder: Path, tmp_path: Path, choices: dict[str, str], told: str
 ) -> None:
     with pytest.raises(hf.HoldfastError, match=told):
-        study(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)} | choices)
+        build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)} | choices)
 
 
 def test_digits_are_not_for_networks_of_photographs(tiny_zoo: list[str], tmp_path: Path) -> None:
     with pytest.raises(hf.HoldfastError, match="should be mnist-cnn for mnist"):
-        study(load("paper-mnist-quick"), "x", tmp_path, choices={"network": "torchvision:tiny"})
+        build(load("paper-mnist-quick"), "x", tmp_path, choices={"network": "torchvision:tiny"})
 
 
 def test_more_photographs_than_there_are_is_all_of_them(
     tiny_zoo: list[str], experiment: Path, photo_folder: Path, tmp_path: Path
 ) -> None:
-    assert len(study(load(str(experiment)), "x", tmp_path, choices={"data": str(photo_folder)}).cases) == 4
+    assert len(build(load(str(experiment)), "x", tmp_path, choices={"data": str(photo_folder)}).cases) == 4
     experiment.write_text(TEXT.replace("[model]", "first = 4\n[model]"))
     with pytest.raises(hf.HoldfastError, match="more than the 4 examples there are"):
-        study(load(str(experiment)), "x", tmp_path, choices={"data": str(photo_folder)})
+        build(load(str(experiment)), "x", tmp_path, choices={"data": str(photo_folder)})
 
 
 def test_the_named_experiment_plans_offline() -> None:

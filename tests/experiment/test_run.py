@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.experiment import Local, Measure, Method, Progress, Store, Study, Summary, Unit, run
+from holdfast.experiment import Local, Measure, Method, Progress, Store, Study, Summary, Unit, plan_of, run
 from holdfast.experiment.engine import Batch, Outcome
 from holdfast.experiment.export import rows
 from holdfast.experiment.fingerprint import of_model
@@ -47,18 +47,18 @@ def test_nothing_is_computed_twice_and_a_new_method_alone(tmp_path: Path) -> Non
     compute(first, path)
     before = first.cases.model.queries
     _, again = compute(toy_study({"Grad": hf.Grad()}), path)
-    assert (again.made, again.stored) == (0, len(first.plan.jobs))
+    assert (again.made, again.stored) == (0, len(plan_of(first).jobs))
     assert first.cases.model.queries == before
     made: list[Unit] = []
     wider = toy_study({"Grad": hf.Grad(), "Random": hf.Random()})
     compute(wider, path, notify=lambda progress: made.extend(u for u in progress.latest if u not in made))
     assert {unit.made_of["explainer"] for unit in made if unit.kind == "ranking"} == {"Random(seed=0)"}
-    assert len(made) == len(wider.plan.jobs) - len(first.plan.jobs)
+    assert len(made) == len(plan_of(wider).jobs) - len(plan_of(first).jobs)
 
 
 def test_a_key_follows_every_part_of_what_made_it() -> None:
     base = toy_study({"Grad": hf.Grad()})
-    keys = set(base.plan.jobs)
+    keys = set(plan_of(base).jobs)
     other_net = hf.TorchModel(small_net(1), (0, 1)).ask(base.cases.x, base.cases.label)
     other_box = hf.TorchModel(small_net(), (0, 2)).ask(base.cases.x)
     other_x = hf.TorchModel(small_net(), (0, 1)).ask(base.cases.x.flip(1))
@@ -70,7 +70,7 @@ def test_a_key_follows_every_part_of_what_made_it() -> None:
     kept = {key for key, job in seeded.items() if job.kind == "inputs"}
     assert set(toy_study({"Random": hf.Random(2)}).plan.jobs) & set(seeded) == kept
     longer = replace(base, sizes=(0.25, 0.75)).plan.jobs
-    assert {base.plan.jobs[key].kind for key in keys & set(longer)} == {"inputs", "ranking"}
+    assert {plan_of(base).jobs[key].kind for key in keys & set(longer)} == {"inputs", "ranking"}
 
 
 def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_stop_keeps_what_is_in_hand_and_goes_on_later(tmp_path: Path) -> None:
 
     _, summary = compute(study, path, notify=notify, stop=lambda: bool(seen) and seen[-1] >= 3)
     assert summary.stopped
-    assert 3 <= summary.made < len(study.plan.jobs)
+    assert 3 <= summary.made < len(plan_of(study).jobs)
     partial = Results(path)
     assert partial.missing == summary.missing
     _, rest = compute(study, path)
@@ -129,12 +129,12 @@ def test_a_killed_run_ends_in_the_same_values_bit_for_bit(tmp_path: Path, small_
 
 def test_batches_hold_what_fits() -> None:
     study = small_study()
-    batches = study.plan.batches
-    assert sorted(job.key for batch in batches for job in batch) == sorted(study.plan.jobs)
+    batches = plan_of(study).batches
+    assert sorted(job.key for batch in batches for job in batch) == sorted(plan_of(study).jobs)
     assert all(len({job.block for job in batch}) == 1 and len({job.kind for job in batch}) == 1 for batch in batches)
     room = study.cases.model.chunk(study.cases.x)
     for batch in batches:
-        company = [job.company(study.plan.blocks[job.block]) for job in batch]
+        company = [job.company(plan_of(study).blocks[job.block]) for job in batch]
         assert len(batch) == 1 or sum(one[1] for one in company if one) <= room
     assert max(map(len, batches)) > 1
 
@@ -144,7 +144,7 @@ def test_company_does_not_change_values(tmp_path: Path) -> None:
     study = toy_study({"Grad": hf.Grad(), "Random": hf.Random(), "Other": hf.Random(1)})
     alone = replace(study)
     object.__setattr__(
-        alone.plan, "batches", tuple((job,) for batch in study.plan.batches for job in batch)
+        alone.plan, "batches", tuple((job,) for batch in plan_of(study).batches for job in batch)
     )  # a frozen plan, cut up for the test
     together, _ = compute(study, tmp_path / "together.db")
     apart, _ = compute(alone, tmp_path / "apart.db")
@@ -189,7 +189,7 @@ def test_studies_that_make_no_sense() -> None:
     boxed = hf.FunctionModel(lambda x: x[:, :2], bounds=(0, 9))
     other = replace(asked, cases=boxed.ask(torch.rand(4, 12)))
     renamed = replace(asked, model="mine, version 4")
-    assert not set(asked.plan.jobs) & (set(other.plan.jobs) | set(renamed.plan.jobs)), "name and box both count"
+    assert not set(plan_of(asked).jobs) & (set(plan_of(other).jobs) | set(plan_of(renamed).jobs)), "name and box both count"
     variants = (*toy_study(grad).methods, Method("Random", {"both": hf.Random()}, "ablation"))
     with pytest.raises(hf.HoldfastError, match="main must be one of Grad, got 'Random'"):
         replace(toy_study(grad), methods=variants, main="Random")

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
-from holdfast.experiment.settings import load, named, study
+from holdfast.experiment.build import build
+from holdfast.experiment.toml import load, named
 from studies import SMALL, checksums_of
 
 BAD = {
     # key, what stands there, what is said
-    'name = "mnist"': (
-        'name = "mist"',
+    'use = "mnist\"': (
+        'use = "mist\"',
         "data.name should be 'mnist', 'fashion-mnist', 'photographs', 'texts' or 'eraser-movies', got 'mist'",
     ),
     "count = 3": ("count = 0", "data.count should be greater than or equal to 1, got 0"),
@@ -31,12 +32,12 @@ BAD = {
         'score = "gap"',
         "criteria.Insertion, margin.score should be 'logit', 'probability' or 'margin'",
     ),
-    'use = "rest"\nrobustness = { use = "minnorm", steps = 12 }': (
-        'use = "rest"\nrobustness = { use = "minorm" }',
+    'use = "robustness-rest"\nrobustness = { use = "min-norm", steps = 12 }': (
+        'use = "robustness-rest"\nrobustness = { use = "minorm" }',
         "criteria.Robustness-S̄r.robustness.use should be one of judge, .*, got 'minorm'",
     ),
-    'use = "relevant"\nrobustness = { use = "minnorm", steps = 12 }': (
-        'use = "relevant"\nrobustness = "minnorm"',
+    'use = "robustness-relevant"\nrobustness = { use = "min-norm", steps = 12 }': (
+        'use = "robustness-relevant"\nrobustness = "min-norm"',
         "criteria.Robustness-Sr.robustness should be a table such as { use = \"…\" }, got 'minnorm'",
     ),
     'main = "Greedy-AS"': ('main = "Greedy"', "main should be one of Grad, Random, .*, got 'Greedy'"),
@@ -95,7 +96,7 @@ def test_the_named_ones_are_the_papers() -> None:
     full = load("paper-mnist")
     table = [name for name, piece in full.explainers.items() if piece.group == "table"]
     assert table == ["Grad", "IG", "EG", "SHAP", "LOO", "BBMP", "CFX", "Random", "Greedy-AS"]
-    made = study(full, "paper-mnist", Path("nowhere"), limit=1)
+    made = build(full, "paper-mnist", Path("nowhere"), limit=1)
     assert made.sizes == tuple(percent / 100 for percent in range(5, 50, 5))
     by_name = {method.name: method for method in made.methods}
     assert by_name["SHAP"].explainers["both"] == hf.KernelShap.paper()
@@ -114,7 +115,7 @@ def test_more_examples_than_there_are(tmp_path: Path) -> None:
     path = tmp_path / "far.toml"
     path.write_text(SMALL.read_text(encoding="utf-8").replace("first = 10", "first = 999"), encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match="ask for more than the 1000 examples there are"):
-        study(load(str(path)), "far", tmp_path)
+        build(load(str(path)), "far", tmp_path)
 
 
 def test_fashion_needs_its_files_and_trains_its_network(
@@ -122,10 +123,10 @@ def test_fashion_needs_its_files_and_trains_its_network(
 ) -> None:
     settings = load("paper-fashion")
     with pytest.raises(hf.HoldfastError, match=r"Fashion-MNIST is not embedded: name the folder .* --data FOLDER"):
-        study(settings, "paper-fashion", tmp_path)
+        build(settings, "paper-fashion", tmp_path)
     monkeypatch.setattr("holdfast.data.digits._FASHION_CHECKSUM", checksums_of(idx_folder))
     with pytest.raises(hf.HoldfastError, match="references asks for more than the 300 examples there are"):
-        study(settings, "paper-fashion", tmp_path, choices={"data": str(idx_folder)})
+        build(settings, "paper-fashion", tmp_path, choices={"data": str(idx_folder)})
     kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
     network = settings.model.model_copy(update={"epochs": 1})
     short = settings.model_copy(update={"model": network, "explainers": kept})
@@ -134,16 +135,16 @@ def test_fashion_needs_its_files_and_trains_its_network(
     def count(done: int, total: int) -> None:
         seen.append(done)
 
-    planned = study(short, "paper-fashion", tmp_path / "plan", choices={"data": str(idx_folder)}, limit=2, train=False)
+    planned = build(short, "paper-fashion", tmp_path / "plan", choices={"data": str(idx_folder)}, limit=2, train=False)
     assert not (tmp_path / "plan").exists(), "a plan trains nothing"
-    made = study(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
-    assert len(made.plan.jobs) == len(planned.plan.jobs)
+    made = build(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
+    assert len(plan_of(made).jobs) == len(plan_of(planned).jobs)
     assert made.about["accuracy of the network"].endswith("% of 300 test images")
     assert made.classes[9] == "ankle boot"
     assert seen == [1]
-    again = study(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
+    again = build(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
     assert seen == [1], "the trained network is kept"
-    assert set(again.plan.jobs) == set(made.plan.jobs)
+    assert set(plan_of(again).jobs) == set(plan_of(made).jobs)
 
 
 def test_a_network_that_cannot_be_kept_is_one_sentence(
@@ -154,7 +155,7 @@ def test_a_network_that_cannot_be_kept_is_one_sentence(
     settings = load("paper-fashion")
     kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
     with pytest.raises(hf.HoldfastError, match="cannot keep the trained network"):
-        study(
+        build(
             settings.model_copy(update={"explainers": kept}),
             "x",
             tmp_path / "file" / "x",

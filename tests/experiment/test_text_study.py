@@ -15,10 +15,12 @@ import holdfast as hf
 from holdfast.data import movie_reviews
 from holdfast.data.train_text import train_bilstm
 from holdfast.experiment import Store, run
+from holdfast.experiment.build import build
 from holdfast.experiment.results import Results
-from holdfast.experiment.settings import load, named, study
-from holdfast.report.page import as_markdown, verdict, write_page
-from holdfast.report.table import Estimate
+from holdfast.experiment.toml import load, named
+from holdfast.report.findings import verdict
+from holdfast.report.page import as_markdown, write_page
+from holdfast.table import Estimate
 from holdfast.text import Vocabulary
 
 HEAD = """
@@ -30,7 +32,7 @@ sizes = [1, 2]
 """
 REST = """
 [model]
-network = "text-bilstm"
+use = "text-bilstm"
 
 [features]
 kind = "words"
@@ -50,12 +52,12 @@ step = 1
 samples = 2
 
 [criteria."Robustness-S̄r"]
-use = "rest"
-robustness = { use = "minnorm", steps = 8 }
+use = "robustness-rest"
+robustness = { use = "min-norm", steps = 8 }
 
 [criteria."Robustness-Sr"]
-use = "relevant"
-robustness = { use = "minnorm", steps = 8 }
+use = "robustness-relevant"
+robustness = { use = "min-norm", steps = 8 }
 
 [criteria.Insertion]
 use = "insertion"
@@ -73,21 +75,21 @@ draws = 2
 
 [analyses.substitution]
 top = 2
-judge = { use = "minnorm", steps = 8 }
+judge = { use = "min-norm", steps = 8 }
 
 [analyses.sanity]
 examples = 1
 
 [analyses.diagnostics]
 examples = 1
-judge = { use = "minnorm", steps = 8 }
+judge = { use = "min-norm", steps = 8 }
 seeds = 2
 
 [gallery]
 examples = 1
 top = 2
 targets = 1
-judge = { use = "minnorm", steps = 8 }
+judge = { use = "min-norm", steps = 8 }
 """
 
 
@@ -111,7 +113,7 @@ def _file(folder: Path, data: str, rest: str) -> str:
 
 @pytest.mark.slow
 def test_an_experiment_on_texts_ends_in_a_page_with_highlighted_words(tmp_path: Path) -> None:
-    made = study(load(_file(tmp_path, 'name = "texts"\ncount = 3', REST + CHECKS)), "few", tmp_path)
+    made = build(load(_file(tmp_path, 'use = "texts\"\ncount = 3', REST + CHECKS)), "few", tmp_path)
     assert made.classes[:2] == ("graphics", "for sale")
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
@@ -161,9 +163,9 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     weights = tmp_path / "movies.safetensors"
     accuracy = train_bilstm(learnt, held, Vocabulary(tuple(words), drawn), weights, epochs=60)
     assert accuracy == 1.0
-    data = f'name = "eraser-movies"\nroot = "{folder}"\nleast = 5'
+    data = f'use = "eraser-movies\"\nroot = "{folder}"\nleast = 5'
     rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"') + PROBE
-    made = study(load(_file(tmp_path, data, rest)), "people", tmp_path)
+    made = build(load(_file(tmp_path, data, rest)), "people", tmp_path)
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
     results = Results(tmp_path / "results.db")
@@ -192,33 +194,33 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     assert "without signs" not in said, "a probe is no rival"
     assert "probes" not in tables, "nothing was asked of it but what people marked"
     with pytest.raises(hf.HoldfastError, match="trained on movies with --weights"):
-        study(load(_file(tmp_path, data, REST)), "people", tmp_path)
+        build(load(_file(tmp_path, data, REST)), "people", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("data", "rest", "words"),
     [
-        ('name = "texts"\nleast = 2\nmost = 2', REST, "should be under the 2 words of the shortest text"),
-        ('name = "texts"', REST + CHECKS.replace("top = 2", "top = 20", 1), "analyses.substitution.top, 20, should be"),
-        ('name = "texts"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
-        ('name = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
-        ('name = "texts"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
-        ('name = "texts"\nroot = "nowhere"', REST, "there is no nowhere"),
-        ('name = "eraser-movies"', REST, "name their folder or archive"),
+        ('use = "texts\"\nleast = 2\nmost = 2', REST, "should be under the 2 words of the shortest text"),
+        ('use = "texts\"', REST + CHECKS.replace("top = 2", "top = 20", 1), "analyses.substitution.top, 20, should be"),
+        ('use = "texts\"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
+        ('use = "mnist\"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
+        ('use = "texts\"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
+        ('use = "texts\"\nroot = "nowhere"', REST, "there is no nowhere"),
+        ('use = "eraser-movies\"', REST, "name their folder or archive"),
         (
-            'name = "texts"',
+            'use = "texts\"',
             REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "train"'),
             "holdfast train text-bilstm",
         ),
-        ('name = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
-        ('name = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
-        ('name = "eraser-movies"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
-        ('name = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
+        ('use = "texts\"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
+        ('use = "texts\"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
+        ('use = "eraser-movies\"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
+        ('use = "texts\"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:
     with pytest.raises(hf.HoldfastError, match=words):
-        study(load(_file(tmp_path, data, rest)), "bad", tmp_path)
+        build(load(_file(tmp_path, data, rest)), "bad", tmp_path)
 
 
 def test_named_text_experiments_load() -> None:

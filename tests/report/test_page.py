@@ -15,11 +15,11 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.experiment import Measure, Store, Study, Unit, run
+from holdfast.experiment import Measure, Store, Study, Unit, plan_of, run
 from holdfast.experiment.results import Results
 from holdfast.report import every_table, write_page
 from holdfast.report.page import findings, verdict
-from holdfast.report.table import Estimate, Table, number
+from holdfast.table import Estimate, Table, number
 from studies import toy_study
 from toys import small_net
 
@@ -226,7 +226,7 @@ def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) 
     base = toy_study({"Grad": hf.Grad(), "Random": hf.Random()}, block=2)
     measures = tuple(Measure(f"removed {n}", hf.Insertion(n / 10), "rest") for n in range(9))
     study = Study("large", model.ask(x), base.methods, measures, "Grad", block=2)
-    assert len(study.plan.jobs) >= 10_000
+    assert len(plan_of(study).jobs) >= 10_000
     path = tmp_path / "results.db"
     with Store.open(path) as store:
         store._connection.execute("PRAGMA synchronous=OFF")  # the test need not survive a power cut

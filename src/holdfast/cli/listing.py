@@ -87,7 +87,7 @@ def _row(name: str, make: Callable[..., Any]) -> dict[str, Any]:
             row |= {"bound": made.bound, "model rows": made.rows}
         elif isinstance(made, Criterion):
             row |= {"better": "higher" if made.higher_is_better else "lower"}
-        return row | {"settings": {f.name: str(getattr(made, f.name)) for f in fields(made) if f.init}}  # type: ignore[arg-type]
+        return row | {"settings": {f.name: str(getattr(made, f.name)) for f in fields(made) if f.init}}
     return row | {"settings": {f.name: str(f.type) for f in fields(cls) if f.init} if is_dataclass(cls) else {}}
 
 
