@@ -218,7 +218,10 @@ def test_a_network_is_trained_kept_and_read_again(tmp_path: Path) -> None:
     assert accuracy == 1.0
     model = load_bilstm(path)
     assert model.classes == ("hockey", "space")
-    assert [model.called(int(label)) for label in model.ask(["the puck", "the orbit"]).label] == ["hockey", "space"]
+    assert [model.classifier.class_name(int(label)) for label in model.ask(["the puck", "the orbit"]).label] == [
+        "hockey",
+        "space",
+    ]
     (tmp_path / "no.safetensors").write_bytes(b"nothing")
     with pytest.raises(hf.HoldfastError, match="no network that holdfast trained on texts"):
         load_bilstm(tmp_path / "no.safetensors")
