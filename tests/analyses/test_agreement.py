@@ -90,7 +90,7 @@ def test_marks_and_rankings_must_match(tmp_path: Path) -> None:
         {"example": "b", "annotator": "x", "features": []},
     )
     marks, ranking = Marks.read(path), ranked(torch.rand(1, 12))
-    with pytest.raises(hf.HoldfastError, match="ours, example a: people marked feature 30, which the case has not"):
+    with pytest.raises(hf.HoldfastError, match="ours, example a: people marked feature 30, which the case does not"):
         agreement({"ours": ranking}, ["a"], marks)
     with pytest.raises(hf.HoldfastError, match="nobody marked 'q'"):
         agreement({"ours": ranking}, ["q"], marks)
