@@ -74,7 +74,9 @@ def test_a_layer_used_twice_is_not_folded() -> None:
     assert folded(module, X) is module
 
 
-@pytest.mark.parametrize("pace", [Execution(fold=True), Execution(channels_last=True), Execution(fold=True, channels_last=True)])
+@pytest.mark.parametrize(
+    "pace", [Execution(fold=True), Execution(channels_last=True), Execution(fold=True, channels_last=True)]
+)
 def test_every_form_computes_the_same(pace: Execution) -> None:
     plain, fast = hf.TorchModel(net(), bounds=(0, 1)), hf.TorchModel(net(), bounds=(0, 1), execution=pace)
     assert pace.form(fast.module, X) is not fast.module

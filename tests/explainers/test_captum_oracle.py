@@ -269,7 +269,9 @@ def test_expected_gradients_without_data_or_bounds_are_refused() -> None:
 # ---------------------------------------------------------------------- references
 
 
-@pytest.mark.parametrize("kind", [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.KernelShap, hf.Bbmp, hf.Anchor])
+@pytest.mark.parametrize(
+    "kind", [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.KernelShap, hf.Bbmp, hf.Anchor]
+)
 def test_a_reference_of_the_wrong_shape_is_refused(kind: Callable[..., Any]) -> None:
     with pytest.raises(hf.HoldfastError, match=r"reference must be a number or have the shape of one input \(7,\)"):
         kind(reference=torch.zeros(5))(_game())

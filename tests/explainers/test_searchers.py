@@ -198,7 +198,9 @@ def test_too_many_features_for_a_round_are_refused() -> None:
 
 def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
     generator = torch.Generator().manual_seed(0)
-    model = hf.FunctionModel(lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2)
+    model = hf.FunctionModel(
+        lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2
+    )
     ranking = hf.Anchor(most_features=2, most_rows=500)(model.ask(torch.rand(1, 4) + 0.0))
     assert "no anchor; the best rule of" in ranking.notes[0]
 

@@ -72,8 +72,6 @@ def brute_linear(cases: hf.Cases, subsets: Tensor, p: float) -> Tensor:
     return radius
 
 
-
-
 @pytest.mark.parametrize(("kind", "p"), ALL)
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6), inputs=st.integers(3, 30), classes=st.integers(2, 5))
