@@ -34,11 +34,12 @@ ORDER = [
     "criteria",
     "explainers",
     "curve",
+    "text",
     "table",
     "published",
+    "templates",
     "analyses",
     "explanation",
-    "text",
     "data",
     "modalities",
     "experiment",
@@ -49,7 +50,7 @@ ORDER = [
     "__main__",
 ]
 # Rooms of the plan that do not exist yet.
-COMING = {"sizes", "table", "published", "explanation", "modalities", "testing"}
+COMING = {"sizes", "testing"}
 
 
 def _room(module: str) -> str:

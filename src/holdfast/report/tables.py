@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses import Significance, bootstrap
 from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
