@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.robustness import METHODS, Rows
+from holdfast.robustness import Rows
 from holdfast.robustness.method import measure
 from holdfast.robustness.rows import margin
 from tables import RESULTS, bare_speed, hardware, show, wait
@@ -181,7 +181,7 @@ def linear(options: argparse.Namespace) -> None:
     table = []
     for p in NORMS:
         exact = hf.ExactLinear(p)(cases, subsets).radius
-        for kind in METHODS:
+        for kind in hf.Robustness.registry.classes().values():
             radii = kind(p=p)(cases, subsets)  # type: ignore[call-arg]  # every method takes p
             ratio = radii.radius / exact
             table.append(
