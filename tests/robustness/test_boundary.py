@@ -94,7 +94,7 @@ def test_a_flat_model_gives_numbers_and_no_change() -> None:
     for p in NORMS:
         found = normals(cases, torch.ones(2, 3, 4, dtype=torch.bool), p, steps=2, classes=2)
         assert bool(torch.isfinite(found.worth).all())
-        assert not bool(found.new_class.any())
+        assert not bool(found.changed.any())
 
 
 def test_chunks_do_not_matter() -> None:
@@ -102,9 +102,9 @@ def test_chunks_do_not_matter() -> None:
     moving = torch.rand(3, 4, 12, generator=torch.Generator().manual_seed(1)) < 0.6
     whole, parts = (hf.TorchModel(small_net(), chunk=chunk).ask(x) for chunk in (None, 5))
     for first in (True, False):
-        states = [None if first else normals(c, moving, 2, steps=3, classes=2).rivals for c in (whole, parts)]
+        states = [None if first else normals(c, moving, 2, steps=3, classes=2).nearest for c in (whole, parts)]
         a, b = (
-            normals(c, moving, 2, steps=3, classes=2, rivals=state)
+            normals(c, moving, 2, steps=3, classes=2, near_classes=state)
             for c, state in zip((whole, parts), states, strict=True)
         )
         assert torch.allclose(a.worth, b.worth)

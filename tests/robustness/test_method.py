@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.robustness import Found, Rows
+from holdfast.robustness.norms import L2
 from holdfast.robustness.search import Search
 from toys import small_net
 
@@ -246,7 +247,7 @@ def test_a_finished_search_frees_its_memory_at_once() -> None:
     rows = Rows.of(cases, torch.ones(2, 1, 12, dtype=torch.bool), slice(0, 2))
     gc.disable()
     try:
-        search = Search(rows, 2.0)
+        search = Search(rows, L2())
         search.look(torch.zeros_like(rows.x))
         delta = weakref.ref(search.delta)
         del search

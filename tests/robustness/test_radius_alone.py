@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.robustness.method import Found
+from holdfast.robustness.norms import L2
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search, successive_projection
 from toys import small_net
@@ -71,7 +72,7 @@ class Turning(nn.Module):
 def test_a_boundary_that_no_linearisation_names_is_reached_by_going_on() -> None:
     cases = hf.TorchModel(Turning().eval()).ask(torch.zeros(1, 20).double())
     rows = Rows.of(cases, torch.ones(1, 1, 20, dtype=torch.bool), slice(0, 1))
-    search = Search(rows, 2.0)
+    search = Search(rows, L2())
     successive_projection(search, 12)
     assert bool(torch.isfinite(search.best()).all())
     assert float(search.best()) < 1.2 * float(hf.Judge.quick()(cases, torch.ones(1, 1, 20, dtype=torch.bool)).radius)

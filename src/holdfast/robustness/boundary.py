@@ -15,12 +15,13 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import chunked
 from holdfast.models.model import differentiable
+from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.rows import Rows, box, margin
-from holdfast.robustness.steps import clip, nearest, norm, reach
+from holdfast.robustness.shares import LinearBoundary
+from holdfast.robustness.steps import clip, descent_limit
 
 _PACE = 0.5  # share of the way to the linearised boundary that a step goes: whole steps swing about its kinks
 _PUSH = 1.1  # how far past the boundary a step aims, so that a curved one is crossed and not only approached
-_TANGENT = 0.9  # where the cost of losing a share of the boundary's slope goes on along its tangent
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class Normals:
 def normals(
     cases: Cases,
     moving: Tensor,
-    p: float,
+    norm: Norm | float,
     *,
     steps: int,
     classes: int,
@@ -66,10 +67,11 @@ def normals(
     A subset's worth is that of its nearest class, or a blend of the near ones: a class farther by a share s of the
     radius weighs ``exp(-s / soft)`` of it.
     """
+    norm = norm if isinstance(norm, Norm) else norm_of(norm)
     turned = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
     if near_classes is None:
-        near_classes, turned = _first_classes(cases, moving.any(1, keepdim=True), p, 2 * steps, classes)
-    walked = _walk(cases, moving, near_classes, p, steps)
+        near_classes, turned = _first_classes(cases, moving.any(1, keepdim=True), norm, 2 * steps, classes)
+    walked = _walk(cases, moving, near_classes, norm, steps)
     blend = _blend(walked.within(), soft)
     return Normals(
         walked.within().amin(2),
@@ -94,7 +96,7 @@ class _Walked:
         return self.radius.masked_fill(~self.near & self.near.any(2, keepdim=True), math.inf)
 
 
-def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, p: float, steps: int) -> _Walked:
+def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm, steps: int) -> _Walked:
     b, k = moving.shape[:2]
     c = near_classes.aim.shape[1]
     total, device = b * k * c, cases.x.device
@@ -117,17 +119,17 @@ def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, p: float, 
             turned[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             last = step == steps - 1
-            goal = nearest(slope, drop if last else _PUSH * drop, rows.low, rows.high, p)
+            goal = norm.nearest(slope, drop if last else _PUSH * drop, rows.low, rows.high)
             if not last:
                 delta = goal if step == 0 else torch.lerp(delta, goal, _PACE)
-        near[piece], radius[piece], share = _worth(slope, drop, goal, rows, own, p)
-        worth[piece] = radius[piece, None] * _effect(share, moving[case, subset], p)
+        near[piece], radius[piece], share = _shares(slope, drop, goal, rows, own, norm)
+        worth[piece] = radius[piece, None] * norm.relative_effects(share, moving[case, subset])
         move[piece], logits[piece] = goal, scores
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
     if low and not bool(torch.isfinite(logits).all()):  # too large for half precision: in full from now on
-        return _walk(cases, moving, replace(near_classes, low_precision=False), p, steps)
+        return _walk(cases, moving, replace(near_classes, low_precision=False), norm, steps)
     return _Walked(
         radius.view(b, k, c),
         near.view(b, k, c),
@@ -139,102 +141,24 @@ def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, p: float, 
     )
 
 
-def _worth(
-    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, own: Cases, p: float
+def _shares(
+    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, own: Cases, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Whether the boundary is near enough, its linearised radius ``[R]``, and each feature's share ``[R, d]`` in it.
+    """Return whether the boundary is in reach, its linearised radius ``[R]``, and each feature's share in it ``[R, d]``.
 
-    ``own`` are the cases of the rows, one each.
-
-    Every coordinate, free or not, would move ``u`` at the current price of a drop. In L2, losing it saves ``u^2`` of
-    the squared radius and costs ``2 t |w| u`` for the others to make up, t being the multiplier of the step: in all
-    ``t^2 w^2`` where no box is met. Where the box leaves nobody to make it up there is no price: the radius is
-    extrapolated, and shares are what each coordinate could add to the drop.
+    ``own`` is the case of each row. Where a drop has no price, the radius is extrapolated and the shares are what each
+    feature could add to the drop.
     """
-    size = slope.abs()
-    room = torch.where(slope > 0, -rows.low, rows.high)
     low, high = (edge.flatten(1) for edge in box(own.model, own.x))
-    could = torch.where(slope > 0, -low, high)
     gained = -(slope * goal).sum(1)
     near = gained >= 0.999 * drop
-    # Where nothing moves at all there is nothing to extrapolate from: farther than all else.
-    beyond = torch.where(gained > 0, norm(goal, p) * drop / gained, 1e6 * drop / norm(slope, _dual(p)))
-    radius = torch.where(near, norm(goal, p), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
-    added = _pooled(own, size * torch.where(torch.isfinite(could), could, size))
-    added = added / added.sum(1, keepdim=True).clamp_min(1e-12)
-    if p == 1:
-        share = _prices(size, room, could, goal.abs(), drop, radius, own)
-        return near, radius, torch.where(near[:, None], share, added).nan_to_num(0)
-    weight = size if p == 2 else (size > 0).to(size)
-    t = reach(weight, room, size, drop)[:, None]
-    use, slack = torch.minimum(t * weight, could), ((t * weight < room) * size).sum(1)
-    if p == 2:
-        share = (2 * t * size * use - use.square()) / norm(goal, 2).square().clamp_min(1e-24)[:, None]
-    else:
-        share = size * use / (t * slack[:, None])
-    return near, radius, torch.where((near & (slack > 0))[:, None], _pooled(own, share), added).nan_to_num(0)
-
-
-def _pooled(own: Cases, values: Tensor) -> Tensor:
-    """Flat coordinates ``[R, n]`` summed to features ``[R, d]``."""
-    return own.features.pool(values.view_as(own.x))
-
-
-def _dual(p: float) -> float:
-    return {1: math.inf, 2: 2, math.inf: 1}[p]
-
-
-def _prices(
-    size: Tensor, room: Tensor, could: Tensor, move: Tensor, drop: Tensor, radius: Tensor, own: Cases
-) -> Tensor:
-    """L1 fills the steepest coordinates first: losing some is paid for by the next, gaining some spares the last."""
-    whole = drop[:, None] / size.clamp_min(1e-12)  # as far as one alone would go
-    mean = radius / drop.clamp_min(1e-12)
-    used = _pooled(own, move)
-    lost = _refill(size, torch.minimum(room - move, whole), _pooled(own, size * move), mean, own) - used
-    order = size.argsort(1)
-    gentler = torch.zeros_like(size).scatter(1, order, (size * move).gather(1, order).cumsum(1))
-    gain = torch.minimum(could, gentler / size.clamp_min(1e-12))  # one freed takes over from the less steep
-    goal, length = _pooled(own, size * gain), _pooled(own, gain)
-    part = (drop[:, None] / goal.clamp_min(1e-12)).clamp_max(1)  # all of a group together, no more than there is
-    spared = _refill(-size, move, part * goal, mean, own) - part * length
-    return torch.where(used > 0, lost, spared).clamp_min(0) / radius[:, None]
-
-
-def _refill(size: Tensor, room: Tensor, goal: Tensor, mean: Tensor, own: Cases) -> Tensor:
-    """The length ``[R, d]`` of filling ``room``, highest size first, to a drop of ``goal``, without the feature itself.
-
-    What is out of reach costs twice the mean price. Negative sizes go through them from the other end.
-    """
-    order = size.argsort(dim=1, descending=True)
-    steep, worth = size.gather(1, order), (size.abs() * room).gather(1, order)
-    gains, lengths = worth.cumsum(1), room.gather(1, order).cumsum(1)
-    own_gain = own_length = torch.zeros_like(goal)
-    for _ in range(3):  # a feature's own room ahead of the last one filled is not there: so the last one moves on
-        wanted = goal + own_gain
-        last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
-        price = own.features.spread(steep.gather(1, last)).expand_as(own.x).flatten(1)
-        ahead = room * (size >= price)
-        own_length, own_gain = _pooled(own, ahead), _pooled(own, ahead * size.abs())
-    wanted = goal + own_gain
-    last = torch.searchsorted(gains, wanted.contiguous()).clamp_max(size.shape[1] - 1)
-    reached, price = gains.gather(1, last), steep.gather(1, last).abs().clamp_min(1e-12)
-    short = (wanted - reached).clamp_min(0)
-    return lengths.gather(1, last) - (reached - wanted).clamp_min(0) / price + 2 * short * mean[:, None] - own_length
-
-
-def _effect(share: Tensor, moving: Tensor, p: float) -> Tensor:
-    """The relative change of ``g = m / ||w_S||`` when a share s of the slope is lost (feature held) or added (freed).
-
-    L2: ``(1 - s)^-1/2 - 1`` and ``1 - (1 + s)^-1/2``; Linf with exponent 1; L1 shares are changes already.
-    """
-    if p == 1:
-        return share
-    power = 0.5 if p == 2 else 1.0
-    near = share.clamp_max(_TANGENT)
-    steep = power * (1 - _TANGENT) ** (-power - 1)
-    held = (1 - near) ** -power - 1 + steep * (share - near)
-    return torch.where(moving, held, 1 - (1 + share) ** -power)
+    # Where no coordinate moves, there is nothing to extrapolate from: farther than all others.
+    beyond = torch.where(gained > 0, norm.length(goal) * drop / gained, 1e6 * drop / norm.dual.length(slope))
+    radius = torch.where(near, norm.length(goal), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
+    limits = descent_limit(slope, rows.low, rows.high), descent_limit(slope, low, high)
+    boundary = LinearBoundary(slope, drop, goal, *limits, radius, own)
+    share, priced = norm.shares(boundary)
+    return near, radius, torch.where((near & priced)[:, None], share, boundary.potential()).nan_to_num(0)
 
 
 def _blend(radius: Tensor, soft: float) -> Tensor:
@@ -254,7 +178,7 @@ def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
 # ---------------------------------------------------------------------- which classes
 
 
-def _first_classes(cases: Cases, moving: Tensor, p: float, steps: int, classes: int) -> tuple[NearestClasses, Tensor]:
+def _first_classes(cases: Cases, moving: Tensor, norm: Norm, steps: int, classes: int) -> tuple[NearestClasses, Tensor]:
     """Look at many classes once, from x itself, and keep the nearest."""
     if bool((cases.target != ANY).all()):
         aim = torch.full_like(cases.target, ANY)[:, None]
@@ -263,7 +187,7 @@ def _first_classes(cases: Cases, moving: Tensor, p: float, steps: int, classes: 
         aim = score.topk(min(max(9, 2 * classes), score.shape[1] - 1)).indices
         aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
     start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
-    walked = _walk(cases, moving, NearestClasses(aim, start), p, steps)
+    walked = _walk(cases, moving, NearestClasses(aim, start), norm, steps)
     best = walked.within()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
     return NearestClasses(aim.gather(1, best), _pick(walked.move, best), walked.low_precision), walked.turned
 

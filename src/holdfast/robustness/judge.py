@@ -66,7 +66,7 @@ class Judge(Robustness):
         return MinNorm(self.p, min(100, 2 * self.steps), seed=self.seed).warm(cases, subsets)
 
     def search(self, rows: Rows, start: Tensor | None) -> Found:
-        search = Search(rows, self.p, self.seed)
+        search = Search(rows, self.norm, self.seed)
         MinNorm(self.p, 2 * self.steps, seed=self.seed).walk(search, None)
         early = search.best().clone()
         if start is not None:

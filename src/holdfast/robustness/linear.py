@@ -16,7 +16,6 @@ from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, differentiable
 from holdfast.robustness.method import BoundKind, Found, Robustness, measure
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.steps import nearest, norm
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,9 @@ class ExactLinear(Robustness):
             sign = torch.where(rows.target == ANY, 1.0, -1.0).to(logits)
             slope = (weight[torch.arange(len(rows)), pivot] - weight[:, other]) * sign[:, None]
             drop = (own - against) * sign
-            move = nearest(slope, self._beyond(drop, slope, rows, logits), rows.low, rows.high, self.p, exact=True)
+            move = self.norm.nearest(slope, self._beyond(drop, slope, rows, logits), rows.low, rows.high, exact=True)
             reached = (slope * move).sum(1) < -drop
-            length = torch.where(reached, norm(move, self.p), math.inf)
+            length = torch.where(reached, self.norm.length(move), math.inf)
             length = torch.where(drop < 0, 0, length)
             move = torch.where((drop < 0)[:, None], 0, move)
             same = pivot == other
@@ -55,7 +54,7 @@ class ExactLinear(Robustness):
         choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
         delta = move[choice, torch.arange(len(rows))]
         self._require_affine(rows, logits, weight, delta)
-        missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
+        missed = torch.isinf(measure(rows, delta, self.norm)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
         if bool((missed & (rows.target != ANY)).any()):
             raise HoldfastError("a target is nearest where several boundaries meet: ExactLinear has no closed form for it.")
         if bool(missed.any()):

@@ -15,8 +15,9 @@ from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, Queries, check_access
 from holdfast.registry import Registry
+from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.steps import clip, norm
+from holdfast.robustness.steps import clip
 
 BoundKind = Literal["upper", "lower", "exact"]
 _FARTHER = (1.001, 1.003, 1.01, 1.03, 1.1)  # times as far, where the edge of a decision was lost to rounding
@@ -82,9 +83,13 @@ class Robustness(ABC):
         return self.requires
 
     def __post_init__(self) -> None:
-        if self.p not in (1, 2, math.inf):
-            raise HoldfastError(f"p must be 1, 2 or inf, got {self.p!r}.")
-        object.__setattr__(self, "p", float(self.p))
+        object.__setattr__(self, "p", norm_of(self.p).p)
+
+    @property
+    @final
+    def norm(self) -> Norm:
+        """The norm that radii are measured in."""
+        return norm_of(self.p)
 
     @abstractmethod
     def search(self, rows: Rows, start: Tensor | None) -> Found:
@@ -150,7 +155,7 @@ class Robustness(ABC):
             rows = Rows.of(cases, subsets, piece)
             found = self.search(rows, _start_of(start, piece, k, rows))
             farther = _FARTHER if self.bound == "upper" else ()
-            radius[piece], points, new_class[piece] = measure(rows, found.delta, self.p, farther)
+            radius[piece], points, new_class[piece] = measure(rows, found.delta, self.norm, farther)
             flat[piece] = found.flat
             if witness is not None:
                 witness.view(b * k, -1)[piece] = points.flatten(1)
@@ -169,7 +174,7 @@ def _fitting(access: Access) -> list[str]:
     return [name for name, cls in Robustness.registry.classes().items() if cls.requires <= access]
 
 
-def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()) -> tuple[Tensor, Tensor, Tensor]:
+def measure(rows: Rows, delta: Tensor, norm: Norm, farther: tuple[float, ...] = ()) -> tuple[Tensor, Tensor, Tensor]:
     """Radius, witness and its class as the model itself sees them: ``inf``, x and -1 where nothing changed.
 
     A search ends a hair's breadth past the boundary, and rounding (another batch size, another form of the network)
@@ -187,7 +192,7 @@ def measure(rows: Rows, delta: Tensor, p: float, farther: tuple[float, ...] = ()
         points[short] = some.points(clip(times * delta[short], some.low, some.high))
         logits[short] = rows.model(points[short], exact=True)
         changed = rows.changed(logits)
-    radius = torch.where(changed, norm(points.flatten(1) - rows.x, p), math.inf)
+    radius = torch.where(changed, norm.length(points.flatten(1) - rows.x), math.inf)
     shaped = changed.reshape(-1, *[1] * len(rows.shape))
     witness = torch.where(shaped, points, rows.x.reshape(points.shape))
     return radius, witness, torch.where(changed, logits.argmax(1), -1)

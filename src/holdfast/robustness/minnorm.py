@@ -51,7 +51,7 @@ class MinNorm(Robustness):
         return self(cases, subsets.any(1, keepdim=True)).witness
 
     def search(self, rows: Rows, start: Tensor | None) -> Found:
-        search = Search(rows, self.p, self.seed)
+        search = Search(rows, self.norm, self.seed)
         self.walk(search, start)
         return search.found()
 

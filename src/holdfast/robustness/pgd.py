@@ -17,7 +17,7 @@ from holdfast.models.model import Access
 from holdfast.robustness.method import Found, Robustness
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
-from holdfast.robustness.steps import clip, farthest, norm, project
+from holdfast.robustness.steps import clip
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class PGD(Robustness):
         return self.steps * self.starts * (self.classes + 1) * min(self.rounds, bisections)
 
     def search(self, rows: Rows, start: Tensor | None) -> Found:
-        search = Search(rows, self.p, self.seed)
+        search = Search(rows, self.norm, self.seed)
         aims = self._aims(rows)
         low = torch.zeros_like(search.radius)  # the largest radius that failed
         high = torch.full_like(low, math.inf)  # the smallest that succeeded
         trial = torch.full_like(low, self.first)
-        most = norm(torch.maximum(-rows.low, rows.high), self.p)  # a larger ball than this holds nothing new
+        most = self.norm.length(torch.maximum(-rows.low, rows.high))  # a larger ball than this holds nothing new
         open_ = rows.free.any(1)
         for _ in range(self.rounds):
             if not bool(open_.any()):
@@ -116,7 +116,7 @@ class PGD(Robustness):
                 return
             lane = torch.arange(lanes.start, lanes.stop, device=left.device).repeat_interleave(len(left))
             copies = left.repeat(lanes.stop - lanes.start)
-            part = Search(rows.at(copies), self.p, self.seed)
+            part = Search(rows.at(copies), self.norm, self.seed)
             begin = self._begin(part, radius[copies], lane % self.starts, None if start is None else start[copies])
             self._descend(part, radius[copies], begin, aims[copies, lane // self.starts])
             best = part.radius.view(-1, len(left)).argmin(0) * len(left) + torch.arange(len(left), device=left.device)
@@ -131,11 +131,11 @@ class PGD(Robustness):
         rows = search.rows
         if self.starts == 1:
             begin = torch.zeros_like(rows.x) if start is None else start
-            return project(begin, radius, rows.low, rows.high, self.p)
+            return self.norm.project(begin, radius, rows.low, rows.high)
         seen, place = draws.unique(return_inverse=True)
         noise = [normal(rows.x.shape[1], self.seed, draw) for draw in seen.tolist()]
         spread = torch.stack(noise).to(rows.x)[place] * rows.free
-        spread = spread * (radius / norm(spread, self.p).clamp_min(1e-12))[:, None]
+        spread = spread * (radius / self.norm.length(spread).clamp_min(1e-12))[:, None]
         return clip(spread, rows.low, rows.high)
 
     def _descend(self, search: Search, radius: Tensor, delta: Tensor, aim: Tensor) -> None:
@@ -150,17 +150,9 @@ class PGD(Robustness):
             if step == self.steps or bool(hit.all()):
                 return
             rows = search.rows
-            moved = delta + self._step(rows, slope, delta, length)
+            moved = delta + self.norm.pgd_step(slope, delta, length, rows.low, rows.high)
             level = ~(rows.free & (slope != 0)).any(1)
             if bool(level.any()):
                 moved = torch.where(level[:, None], search.random(step), moved)
             # A row that has changed stands still, so that its batch does not matter.
-            delta = torch.where(hit[:, None], delta, project(moved, radius, rows.low, rows.high, self.p))
-
-    def _step(self, rows: Rows, slope: Tensor, delta: Tensor, length: Tensor) -> Tensor:
-        """Down the slope by ``length``: its steepest direction in Linf, its own in L2, the best coordinates in L1."""
-        if self.p == 1:
-            return farthest(slope, length, rows.low - delta, rows.high - delta, 1)
-        slope = slope * rows.free
-        way = slope.sign() if self.p == math.inf else slope / norm(slope, 2).clamp_min(1e-30)[:, None]
-        return -length[:, None] * way
+            delta = torch.where(hit[:, None], delta, self.norm.project(moved, radius, rows.low, rows.high))

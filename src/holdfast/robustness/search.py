@@ -14,8 +14,9 @@ from torch import Tensor
 from holdfast.cases import ANY
 from holdfast.draws import normal
 from holdfast.robustness.method import Found
+from holdfast.robustness.norms import Norm
 from holdfast.robustness.rows import Rows, margin
-from holdfast.robustness.steps import clip, nearest, norm, project
+from holdfast.robustness.steps import clip
 
 _LEAVE = 4  # rows leave a batch once one in so many has nothing left to do: copying the others costs too
 _PAUSE = 3  # steps between two looks at who is done: asking makes a GPU wait
@@ -24,8 +25,8 @@ _PAUSE = 3  # steps between two looks at who is done: asking makes a GPU wait
 class Search:
     """The best witness so far of every row, kept by looking at points."""
 
-    def __init__(self, rows: Rows, p: float, seed: int = 0):
-        self.rows, self.p, self.seed = rows, p, seed
+    def __init__(self, rows: Rows, norm: Norm, seed: int = 0):
+        self.rows, self.norm, self.seed = rows, norm, seed
         self.radius = rows.x.new_full((len(rows),), math.inf)
         self.delta = torch.zeros_like(rows.x)
         self.spent = torch.zeros_like(self.radius)  # gradients a successive_projection has needed
@@ -37,7 +38,7 @@ class Search:
     def only(self, keep: Tensor) -> Search:
         """A view of some rows, each named once; what it finds is found for the whole."""
         part = object.__new__(Search)
-        part.rows, part.p, part.seed = self.rows.at(keep), self.p, self.seed
+        part.rows, part.norm, part.seed = self.rows.at(keep), self.norm, self.seed
         part._parent, part._place = self._whole, torch.arange(len(self.rows), device=keep.device)[keep]
         part._place = part._place if self._place is None else self._place[part._place]
         return part
@@ -69,7 +70,7 @@ class Search:
         return changed, value, slope
 
     def _record(self, delta: Tensor, logits: Tensor, changed: Tensor) -> None:
-        whole, best, length = self._whole, self.best(), norm(delta, self.p)
+        whole, best, length = self._whole, self.best(), self.norm.length(delta)
         better = changed & (length < best)
         if whole.logits is None:
             whole.logits = logits.new_zeros(len(whole.rows), logits.shape[1])
@@ -127,7 +128,7 @@ class Search:
         """A random move about as long as the best one found, for another look from elsewhere."""
         rows, best = self.rows, self.best()
         noise = normal(rows.x.shape[1], self.seed, draw).to(rows.x) * rows.free
-        length = torch.where(torch.isfinite(best), best, 1) / norm(noise, self.p).clamp_min(1e-12)
+        length = torch.where(torch.isfinite(best), best, 1) / self.norm.length(noise).clamp_min(1e-12)
         return clip(noise * length[:, None], rows.low, rows.high)
 
     def note_flat(self, slope: Tensor) -> None:
@@ -176,19 +177,19 @@ def successive_projection(
             straight = changed & ((offset - before).abs() <= 1e-3 * before.abs())
             push = torch.where(changed, push / 1.3, push * 1.3).masked_fill_(straight, 0).clamp_(1e-3, 2)
         drop = offset + push * (along.abs() + value.abs())
-        goal = nearest(slope, drop.clamp_min(0), rows.low, rows.high, search.p)
+        goal = search.norm.nearest(slope, drop.clamp_min(0), rows.low, rows.high)
         share = 1.0 if step == 0 and start is None else _fall(step, steps, first_share, 0.05)
         here, delta = delta, delta + (~done * share)[:, None] * (goal - delta)
         crossed |= value < 0
         if behind and step >= steps // 3:
-            on = nearest(slope, 1.1 * value.clamp_min(0), rows.low - here, rows.high - here, search.p)
+            on = search.norm.nearest(slope, 1.1 * value.clamp_min(0), rows.low - here, rows.high - here)
             delta = torch.where((~crossed & ~done)[:, None], here + on, delta)
         if step % _PAUSE:
             continue
-        length = norm(goal, search.p)
+        length = search.norm.length(goal)
         done |= changed & (push < 2e-3) & (search.best() < 1.002 * length)
         short = -(slope * goal).sum(1) < 0.999 * drop  # the boundary, if straight, is out of reach
-        done |= ~changed & short & (norm(goal - here, search.p) < 0.01 * length)
+        done |= ~changed & short & (search.norm.length(goal - here) < 0.01 * length)
         delta = torch.where(done[:, None], here, delta)  # who is done stands still: when it leaves changes nothing
         lost = ~changed & (length == 0)
         any_lost, count_done, behind = torch.stack([lost.sum(), done.sum(), (~crossed).sum()]).tolist()
@@ -208,7 +209,7 @@ def ddn(
     A step down the slope, then back onto a sphere that shrinks while the decision has changed and grows while not.
     ``stride`` is the first step as a share of the radius: longer in L1, where most of a step is projected away.
     """
-    stride = (1.0 if search.p == 1 else 0.3) if stride is None else stride
+    stride = search.norm.stride if stride is None else stride
     able = torch.isfinite(search.best()) & (search.best() > 0)
     search, (delta,) = _keep(search, able, search.witness() if start is None else start)
     if not len(search.rows):
@@ -218,19 +219,12 @@ def ddn(
         changed, _, slope = search.look(delta, None, loss)
         if step == steps - 1:
             return
-        rows, length = search.rows, norm(delta, search.p)
+        rows, length = search.rows, search.norm.length(delta)
         shrink = _fall(step, steps, 0.03, 0.005)
         radius = torch.where(changed, torch.minimum(radius, length) * (1 - shrink), radius * (1 + shrink))
         radius = torch.minimum(radius, search.best() * (1 - 0.002))
-        way = _fall(step, steps, stride, 0.03) * _steepest(slope * rows.free, radius, norm(delta, 2), search.p)
-        delta = project(delta - way, radius, rows.low, rows.high, search.p)
-
-
-def _steepest(slope: Tensor, radius: Tensor, length: Tensor, p: float) -> Tensor:
-    """A step down the slope, about as long as the radius in its own norm."""
-    if p == math.inf:
-        return slope.sign() * radius[:, None]
-    return slope * (length / norm(slope, 2).clamp_min(torch.finfo(slope.dtype).tiny))[:, None]
+        way = _fall(step, steps, stride, 0.03) * search.norm.ddn_step(slope * rows.free, delta, radius)
+        delta = search.norm.project(delta - way, radius, rows.low, rows.high)
 
 
 def _loss(logits: Tensor, rows: Rows, aim: Tensor | None, loss: str) -> Tensor:
