@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.robustness import METHODS, Rows
-from holdfast.robustness.method import measure
 from holdfast.robustness.norms import norm_of
 from holdfast.robustness.rows import margin
+from holdfast.robustness.witnesses import measure
 from tables import RESULTS, bare_speed, hardware, show, wait
 from yardsticks import yardsticks
 

@@ -13,21 +13,21 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.robustness import Found, Rows
+from holdfast.robustness import Moves, Rows
 from holdfast.robustness.norms import L2
 from holdfast.robustness.search import Search
 from toys import small_net
 
 
 @dataclass(frozen=True)
-class Liar(hf.Robustness):
+class Liar(hf.Attack):
     """Proposes whatever it is told, whatever the mask and the box."""
 
     claim: float = 0.0
     p: float = 2
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
-        return Found(torch.full_like(rows.x, self.claim), torch.zeros(len(rows), dtype=torch.bool))
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        return Moves(torch.full_like(rows.x, self.claim))
 
 
 def axis_cases() -> hf.Cases:

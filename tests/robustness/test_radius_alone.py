@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.robustness.method import Found
+from holdfast.robustness import Moves
 from holdfast.robustness.norms import L2
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search, successive_projection
@@ -34,13 +34,13 @@ def test_radii_alone_are_the_same_radii(method: hf.Robustness) -> None:
 
 
 @dataclass(frozen=True)
-class Short(hf.Robustness):
+class Short(hf.Attack):
     """What another method finds, scaled: a search that stops a little before, or far before, the boundary."""
 
     share: float
     p: float = 2
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
         found = hf.MinNorm(self.p, steps=60).search(rows, start)
         return found._replace(delta=self.share * found.delta)
 

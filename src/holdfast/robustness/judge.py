@@ -11,7 +11,7 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
-from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.minnorm import MinNorm
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search, ddn, successive_projection
@@ -20,7 +20,7 @@ _FARTHEST = 10  # times as many steps for rows that nothing has turned
 
 
 @dataclass(frozen=True)
-class Judge(Robustness):
+class Judge(Attack):
     """The radius that reports print: tighter than, and different from, any attack an explainer optimises against.
 
     Best of ``MinNorm``, of runs towards each of the ``classes`` nearest classes (a one-sided judge flatters the
@@ -62,13 +62,13 @@ class Judge(Robustness):
     def rows(self) -> int:
         return self.steps * (5 + self.starts) + self.classes * (self.steps + self.steps // 2)
 
-    def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
-        return MinNorm(self.p, min(100, 2 * self.steps), seed=self.seed).warm(cases, subsets)
+    def warm_start(self, cases: Cases, subsets: Tensor) -> Tensor | None:
+        return MinNorm(self.p, min(100, 2 * self.steps), seed=self.seed).warm_start(cases, subsets)
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
         search = Search(rows, self.norm, self.seed)
         MinNorm(self.p, 2 * self.steps, seed=self.seed).walk(search, None)
-        early = search.best().clone()
+        first_radius = search.best().clone()
         if start is not None:
             successive_projection(search, self.steps, None, start)
         lost = torch.isinf(search.best())
@@ -82,7 +82,7 @@ class Judge(Robustness):
             else:
                 successive_projection(search, self.steps, None, begin, first_share=0.5, draw=draw)
         ddn(search, 2 * self.steps)
-        return search.found()._replace(early=early)
+        return search.moves()._replace(first_radius=first_radius)
 
     def _visit_classes(self, search: Search) -> None:
         if search.logits is None:

@@ -14,24 +14,25 @@ from holdfast.cases import ANY
 from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, differentiable
-from holdfast.robustness.method import BoundKind, Found, Robustness, measure
+from holdfast.robustness.kinds import Exact, Solution
 from holdfast.robustness.rows import Rows
+from holdfast.robustness.witnesses import measure
 
 
 @dataclass(frozen=True)
-class ExactLinear(Robustness):
+class ExactLinear(Exact):
     """Exact for models that are affine in their input: without an active box ``min_j m_j / ||w_j on S||_q``.
 
-    The box is honoured exactly too. A model that is not affine is refused, and so is a targeted question whose
-    nearest point lies where several boundaries meet, for which there is no closed form.
+    The box is honoured exactly too. A row whose box or subset is too small for any change is proven unreachable. A
+    model that is not affine is refused, and so is a targeted question whose nearest point lies where several
+    boundaries meet, for which there is no closed form.
     """
 
     name: ClassVar[str] = "exact-linear"
     requires: ClassVar[Access] = Access.GRADIENTS
-    bound: ClassVar[BoundKind] = "exact"
     p: float = 2
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
+    def solve(self, rows: Rows) -> Solution:
         logits, weight = self._affine(rows)
         classes = logits.shape[1]
         pivot = torch.where(rows.target == ANY, rows.label, rows.target)
@@ -54,12 +55,14 @@ class ExactLinear(Robustness):
         choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
         delta = move[choice, torch.arange(len(rows))]
         self._require_affine(rows, logits, weight, delta)
-        missed = torch.isinf(measure(rows, delta, self.norm)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
+        changed = torch.isfinite(measure(rows, delta, self.norm)[0])
+        missed = ~changed & torch.isfinite(length.gather(0, choice[None])[0])
         if bool((missed & (rows.target != ANY)).any()):
             raise HoldfastError("a target is nearest where several boundaries meet: ExactLinear has no closed form for it.")
         if bool(missed.any()):
             raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
-        return Found(delta, torch.zeros_like(length[0], dtype=torch.bool))
+        # Every boundary that counts was compared with the farthest move inside mask and box: the rest is unreachable.
+        return Solution(torch.where(changed[:, None], delta, 0), torch.ones_like(changed))
 
     @staticmethod
     def _beyond(drop: Tensor, slope: Tensor, rows: Rows, logits: Tensor) -> Tensor:

@@ -12,13 +12,13 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
-from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search, ddn, successive_projection
 
 
 @dataclass(frozen=True)
-class MinNorm(Robustness):
+class MinNorm(Attack):
     """The smallest change of decision within ``steps`` gradients a row, restarts included.
 
     The first leg heads for whichever class is nearest, the next for rivals that are nearest at the witness found (most
@@ -45,15 +45,15 @@ class MinNorm(Robustness):
     def rows(self) -> int:
         return self.steps + 1
 
-    def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
+    def warm_start(self, cases: Cases, subsets: Tensor) -> Tensor | None:
         if subsets.shape[1] == 1:
             return None
         return self(cases, subsets.any(1, keepdim=True)).witness
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
         search = Search(rows, self.norm, self.seed)
         self.walk(search, start)
-        return search.found()
+        return search.moves()
 
     def walk(self, search: Search, start: Tensor | None) -> None:
         """Walk ``search`` with this method's settings, keeping what it has found so far."""

@@ -14,14 +14,14 @@ from holdfast.chunks import chunked
 from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
-from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
 from holdfast.robustness.steps import clip
 
 
 @dataclass(frozen=True)
-class PGD(Robustness):
+class PGD(Attack):
     """PGD (Madry et al. 2017) inside balls whose radius is found by bisection.
 
     ``step`` is the length of a step (a share of the radius with ``relative=True``), ``first`` the radius tried
@@ -73,7 +73,7 @@ class PGD(Robustness):
         bisections = 15  # what it takes from one radius to a thousandth of it
         return self.steps * self.starts * (self.classes + 1) * min(self.rounds, bisections)
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
         search = Search(rows, self.norm, self.seed)
         aims = self._aims(rows)
         low = torch.zeros_like(search.radius)  # the largest radius that failed
@@ -93,7 +93,7 @@ class PGD(Robustness):
             trial = torch.where(bracketed, (low + high) / 2, torch.where(torch.isinf(high), low * 10, high / 10))
             width = self.tolerance * (high if self.relative else torch.ones_like(high))
             open_ &= ~(bracketed & (high - low <= width)) & ~(torch.isinf(high) & (low >= most))
-        return search.found()
+        return search.moves()
 
     def _aims(self, rows: Rows) -> Tensor:
         """The classes to head for, ``[R, 1 + classes]``: first none in particular, then those that score best at x."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from holdfast.cases import ANY
 from holdfast.draws import normal
-from holdfast.robustness.method import Found
+from holdfast.robustness.kinds import Moves
 from holdfast.robustness.norms import Norm
 from holdfast.robustness.rows import Rows, margin
 from holdfast.robustness.steps import clip
@@ -137,8 +137,8 @@ class Search:
         flat = ~(free & (slope != 0)).any(1) & free.any(1)
         self._store(self._whole.flat, flat, flat)
 
-    def found(self) -> Found:
-        return Found(self.delta, self.flat)
+    def moves(self) -> Moves:
+        return Moves(self.delta, self.flat)
 
 
 def successive_projection(
