@@ -48,7 +48,7 @@ class Lipschitz(hf.Certificate):
 
     def _operator_norm(self, weight: Tensor) -> Tensor:
         """Return a bound on ``||W delta||_2`` for ``||delta||_p = 1``."""
-        columns = torch.linalg.vector_norm(weight, dim=0)
+        columns: Tensor = torch.linalg.vector_norm(weight, dim=0)
         if self.p == 1:
             return columns.max()
         norm: Tensor = torch.linalg.matrix_norm(weight, 2)

@@ -103,9 +103,7 @@ def test_a_radius_no_larger_than_a_proven_one_of_a_superset_is_proven() -> None:
 
 @pytest.mark.parametrize("claim", [ZERO, FAR])
 def test_a_closer_witness_refutes_a_proof(claim: list[float]) -> None:
-    radii = Scripted(lambda free: (claim, True) if free == "012" else (NEAR, False))(
-        axis_cases(), subsets("01", "012")
-    )
+    radii = Scripted(lambda free: (claim, True) if free == "012" else (NEAR, False))(axis_cases(), subsets("01", "012"))
     assert radii.proven.tolist() == [[False, False]]
     assert radii.radius.tolist() == [pytest.approx([0.26 * math.sqrt(2)] * 2)]
 

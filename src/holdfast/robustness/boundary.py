@@ -115,7 +115,9 @@ def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm
         aim = near_classes.aim[case, slot]
         delta = clip(near_classes.move[case, subset % near_classes.move.shape[1], slot], rows.low, rows.high)
         for step in range(steps):
-            scores, value, slope = rows.look(delta, lambda z: margin(z, rows.label, rows.target, aim), low_precision=low)
+            scores, value, slope = rows.look(
+                delta, lambda z: margin(z, rows.label, rows.target, aim), low_precision=low
+            )
             turned[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             last = step == steps - 1
@@ -207,7 +209,9 @@ def _next_classes(cases: Cases, walked: _Walked, near_classes: NearestClasses) -
     aim = torch.where(fixed, near_classes.aim, near_classes.aim.scatter(1, worst, challenger[:, None]))
     start = torch.where(fixed, worst, typical.argmin(1, keepdim=True))  # a newcomer starts where the leader ended
     leader = _pick(walked.move, start)
-    return NearestClasses(aim, walked.move.scatter_(2, worst[:, None, :, None].expand_as(leader), leader), walked.low_precision)
+    return NearestClasses(
+        aim, walked.move.scatter_(2, worst[:, None, :, None].expand_as(leader), leader), walked.low_precision
+    )
 
 
 def _pick(values: Tensor, which: Tensor) -> Tensor:

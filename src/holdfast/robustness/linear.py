@@ -58,7 +58,9 @@ class ExactLinear(Exact):
         changed = torch.isfinite(measure(rows, delta, self.norm)[0])
         missed = ~changed & torch.isfinite(length.gather(0, choice[None])[0])
         if bool((missed & (rows.target != ANY)).any()):
-            raise HoldfastError("a target is nearest where several boundaries meet: ExactLinear has no closed form for it.")
+            raise HoldfastError(
+                "a target is nearest where several boundaries meet: ExactLinear has no closed form for it."
+            )
         if bool(missed.any()):
             raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
         # Every boundary that counts was compared with the farthest move inside mask and box: the rest is unreachable.
@@ -88,4 +90,6 @@ class ExactLinear(Exact):
         expected = logits + (weight @ delta[..., None])[..., 0]
         actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
         if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
-            raise HoldfastError("ExactLinear is exact for affine models only, and this model is not affine: use MinNorm.")
+            raise HoldfastError(
+                "ExactLinear is exact for affine models only, and this model is not affine: use MinNorm."
+            )

@@ -161,8 +161,10 @@ class Robustness(ABC):
         for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
             if progress is not None:
                 progress(piece.stop, b * k)
-        parts = (one.view(b, k) for one in (radius, new_class, proven, flat))
-        measured = Measurements(*parts, witness, torch.cat(first).view(b, k) if first else None)
+        radius, new_class, proven, flat = (one.view(b, k) for one in (radius, new_class, proven, flat))
+        measured = Measurements(
+            radius, new_class, proven, flat, witness, torch.cat(first).view(b, k) if first else None
+        )
         self._share(measured, subsets)
         return measured
 

@@ -142,7 +142,12 @@ class Search:
 
 
 def successive_projection(
-    search: Search, steps: int, aim: Tensor | None = None, start: Tensor | None = None, first_share: float = 1.0, draw: int = 0
+    search: Search,
+    steps: int,
+    aim: Tensor | None = None,
+    start: Tensor | None = None,
+    first_share: float = 1.0,
+    draw: int = 0,
 ) -> None:
     """Successive projection: go to the point nearest x on the boundary linearised here, again and again.
 
