@@ -1,7 +1,7 @@
-"""Boundary normals: where the boundary with each of several classes lies, and what every feature is worth there.
+"""Boundary normals: the boundaries with the nearest classes, and how each feature changes the distance to them.
 
-Where the boundary is flat with normal w, ``g(S) = m / ||w_S||_q``: one gradient at the boundary tells how g changes
-when any feature is freed or held. Nothing here claims a radius; witnesses are the business of robustness methods.
+Where the boundary is flat with normal w, ``g(S) = m / ||w_S||_q``. One gradient at the boundary then tells how g
+changes when any feature is freed or held. Nothing here claims a radius; robustness methods find witnesses.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from holdfast.robustness.rows import Rows, box, margin
 from holdfast.robustness.shares import LinearBoundary
 from holdfast.robustness.steps import clip, descent_limit
 
-_PACE = 0.5  # share of the way to the linearised boundary that a step goes: whole steps swing about its kinks
-_PUSH = 1.1  # how far past the boundary a step aims, so that a curved one is crossed and not only approached
+_STEP_SHARE = 0.5  # of the distance to the linearised boundary: whole steps oscillate about its kinks
+_OVERSHOOT = 1.1  # factor on the drop that a step aims for, so that a curved boundary is crossed, not only approached
 
 
 @dataclass(frozen=True, eq=False)
 class NearestClasses:
-    """The classes nearest to each case, ``aim [B, C]`` (``ANY``: the target asked for), and moves to their boundaries.
+    """The classes nearest to each case, and moves to their boundaries.
 
-    ``move [B, K, C, n]``: each subset goes on from its own, so that several ways to a class stay in sight (K = 1: all
-    start from the same).
+    Attributes:
+        aim: ``[B, C]``; ``ANY`` where the question has a target.
+        move: ``[B, K, C, n]``: where each subset starts next. With K = 1 all subsets start from the same moves.
+        low_precision: Whether gradients may still be computed in low precision.
     """
 
     aim: Tensor
@@ -39,11 +41,14 @@ class NearestClasses:
 
 @dataclass(frozen=True, eq=False)
 class Normals:
-    """Of B cases x K subsets: ``radius [B, K]`` as the linearised boundary has it, and what each feature is worth.
+    """The linearised boundaries of B cases and K subsets.
 
-    ``worth [B, K, d]`` is the change of the radius when the feature is held (if it may move) or freed (if it may not):
-    the size of it, never negative. ``turned [B]``: whether any look saw the decision change. ``near_classes`` serve the next
-    call on similar subsets.
+    Attributes:
+        radius: The distance to the nearest linearised boundary, ``[B, K]``.
+        worth: By how much the radius changes when a feature is held (if it may move) or freed (if it may not),
+            ``[B, K, d]``, never negative.
+        changed: Bool ``[B]``: the decision changed at some point that was evaluated.
+        nearest: The nearest classes, for the next call with similar subsets.
     """
 
     radius: Tensor
@@ -62,49 +67,63 @@ def normals(
     soft: float = 0.0,
     near_classes: NearestClasses | None = None,
 ) -> Normals:
-    """Walk ``steps`` gradients towards the ``classes`` nearest classes inside each of ``moving [B, K, d]``.
+    """Find the boundaries with the nearest classes inside each subset, and the effect of every feature there.
 
-    A subset's worth is that of its nearest class, or a blend of the near ones: a class farther by a share s of the
-    radius weighs ``exp(-s / soft)`` of it.
+    Args:
+        cases: B cases.
+        moving: Bool ``[B, K, d]``: K subsets for each case, True where a feature may move.
+        norm: The norm, or its p.
+        steps: Gradients for each subset and class.
+        classes: How many of the nearest classes count.
+        soft: 0: the effects of a subset are those at its nearest class. Otherwise effects are averaged over classes:
+            one that is farther by a share s of the radius has the weight ``exp(-s / soft)``.
+        near_classes: The nearest classes of an earlier call; None to find them first.
+
+    Returns:
+        The radii, effects and nearest classes.
+
+    Raises:
+        HoldfastError: p is not 1, 2 or infinity, or the model has no gradients.
     """
     norm = norm if isinstance(norm, Norm) else norm_of(norm)
-    turned = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
+    changed = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
     if near_classes is None:
-        near_classes, turned = _first_classes(cases, moving.any(1, keepdim=True), norm, 2 * steps, classes)
-    walked = _walk(cases, moving, near_classes, norm, steps)
-    blend = _blend(walked.within(), soft)
+        near_classes, changed = _first_classes(cases, moving.any(1, keepdim=True), norm, 2 * steps, classes)
+    boundaries = _approach(cases, moving, near_classes, norm, steps)
+    within = boundaries.within_reach()
     return Normals(
-        walked.within().amin(2),
-        torch.einsum("bkc,bkcd->bkd", blend, walked.worth),
-        turned | walked.turned,
-        _next_classes(cases, walked, near_classes),
+        within.amin(2),
+        torch.einsum("bkc,bkcd->bkd", _class_weights(within, soft), boundaries.worth),
+        changed | boundaries.changed,
+        _next_classes(cases, boundaries, near_classes),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Walked:
+class _Boundaries:
     radius: Tensor  # [B, K, C]
-    near: Tensor  # [B, K, C]: whether the subset allows a drop down to the boundary
+    reachable: Tensor  # [B, K, C]: the subset allows a drop down to the boundary
     worth: Tensor  # [B, K, C, d]
     move: Tensor  # [B, K, C, n]
     logits: Tensor  # [B, K, C, classes]
-    turned: Tensor  # [B]
+    changed: Tensor  # [B]
     low_precision: bool
 
-    def within(self) -> Tensor:
-        """The radii, ``inf`` for a class out of reach unless every class is."""
-        return self.radius.masked_fill(~self.near & self.near.any(2, keepdim=True), math.inf)
+    def within_reach(self) -> Tensor:
+        """Return the radii, ``inf`` for a class out of reach unless every class is."""
+        return self.radius.masked_fill(~self.reachable & self.reachable.any(2, keepdim=True), math.inf)
 
 
-def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm, steps: int) -> _Walked:
+def _approach(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm, steps: int) -> _Boundaries:
+    """Approach the boundary with each near class by projection onto linearised boundaries."""
     b, k = moving.shape[:2]
     c = near_classes.aim.shape[1]
     total, device = b * k * c, cases.x.device
-    radius, near = cases.x.new_empty(total), torch.zeros(total, dtype=torch.bool, device=device)
+    radius, reachable = cases.x.new_empty(total), torch.zeros(total, dtype=torch.bool, device=device)
     worth = cases.x.new_empty(total, cases.features.count)
     move = cases.x.new_empty(total, cases.x[0].numel())
     logits = cases.x.new_empty(total, len(cases.model.classes))
-    turned = torch.zeros(total, dtype=torch.bool, device=device)
+    changed = torch.zeros(total, dtype=torch.bool, device=device)
     low = near_classes.low_precision and differentiable(cases.model).low_precision
 
     def work(piece: slice) -> None:
@@ -115,30 +134,30 @@ def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm
         aim = near_classes.aim[case, slot]
         delta = clip(near_classes.move[case, subset % near_classes.move.shape[1], slot], rows.low, rows.high)
         for step in range(steps):
-            scores, value, slope = rows.look(
+            scores, value, slope = rows.gradient(
                 delta, lambda z: margin(z, rows.label, rows.target, aim), low_precision=low
             )
-            turned[piece] |= value < 0
+            changed[piece] |= value < 0
             drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
             last = step == steps - 1
-            goal = norm.nearest(slope, drop if last else _PUSH * drop, rows.low, rows.high)
+            goal = norm.nearest(slope, drop if last else _OVERSHOOT * drop, rows.low, rows.high)
             if not last:
-                delta = goal if step == 0 else torch.lerp(delta, goal, _PACE)
-        near[piece], radius[piece], share = _shares(slope, drop, goal, rows, own, norm)
+                delta = goal if step == 0 else torch.lerp(delta, goal, _STEP_SHARE)
+        reachable[piece], radius[piece], share = _shares(slope, drop, goal, rows, own, norm)
         worth[piece] = radius[piece, None] * norm.relative_effects(share, moving[case, subset])
         move[piece], logits[piece] = goal, scores
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
-    if low and not bool(torch.isfinite(logits).all()):  # too large for half precision: in full from now on
-        return _walk(cases, moving, replace(near_classes, low_precision=False), norm, steps)
-    return _Walked(
+    if low and not bool(torch.isfinite(logits).all()):  # too large for half precision: use full precision from now on
+        return _approach(cases, moving, replace(near_classes, low_precision=False), norm, steps)
+    return _Boundaries(
         radius.view(b, k, c),
-        near.view(b, k, c),
+        reachable.view(b, k, c),
         worth.view(b, k, c, -1),
         move.view(b, k, c, -1),
         logits.view(b, k, c, -1),
-        turned.view(b, k * c).any(1),
+        changed.view(b, k * c).any(1),
         low,
     )
 
@@ -146,24 +165,25 @@ def _walk(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm
 def _shares(
     slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, own: Cases, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return whether the boundary is in reach, its linearised radius ``[R]``, and each feature's share in it ``[R, d]``.
+    """Return whether each boundary is in reach, its linearised radius ``[R]``, and the features' shares ``[R, d]``.
 
     ``own`` is the case of each row. Where a drop has no price, the radius is extrapolated and the shares are what each
     feature could add to the drop.
     """
     low, high = (edge.flatten(1) for edge in box(own.model, own.x))
     gained = -(slope * goal).sum(1)
-    near = gained >= 0.999 * drop
+    reachable = gained >= 0.999 * drop
     # Where no coordinate moves, there is nothing to extrapolate from: farther than all others.
     beyond = torch.where(gained > 0, norm.length(goal) * drop / gained, 1e6 * drop / norm.dual.length(slope))
-    radius = torch.where(near, norm.length(goal), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
+    radius = torch.where(reachable, norm.length(goal), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
     limits = descent_limit(slope, rows.low, rows.high), descent_limit(slope, low, high)
     boundary = LinearBoundary(slope, drop, goal, *limits, radius, own)
     share, priced = norm.shares(boundary)
-    return near, radius, torch.where((near & priced)[:, None], share, boundary.potential()).nan_to_num(0)
+    return reachable, radius, torch.where((reachable & priced)[:, None], share, boundary.potential()).nan_to_num(0)
 
 
-def _blend(radius: Tensor, soft: float) -> Tensor:
+def _class_weights(radius: Tensor, soft: float) -> Tensor:
+    """Return the weight of each class, ``[B, K, C]``, by its radius."""
     best = radius.amin(2, keepdim=True)
     if soft == 0:
         nearest_class = radius.argmin(2, keepdim=True)
@@ -172,7 +192,7 @@ def _blend(radius: Tensor, soft: float) -> Tensor:
 
 
 def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
-    """About the memory that ``normals`` of a case take: moves of two calls, and what features are worth."""
+    """Return about how many bytes ``normals`` of one case take: the moves of two calls, and the effects."""
     each = 2 * cases.x[0].numel() + 4 * cases.features.count
     return max(subsets * classes, 4 * classes) * each * cases.x.element_size()
 
@@ -181,7 +201,7 @@ def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
 
 
 def _first_classes(cases: Cases, moving: Tensor, norm: Norm, steps: int, classes: int) -> tuple[NearestClasses, Tensor]:
-    """Look at many classes once, from x itself, and keep the nearest."""
+    """Approach many classes once, from x itself, and keep the nearest."""
     if bool((cases.target != ANY).all()):
         aim = torch.full_like(cases.target, ANY)[:, None]
     else:
@@ -189,31 +209,31 @@ def _first_classes(cases: Cases, moving: Tensor, norm: Norm, steps: int, classes
         aim = score.topk(min(max(9, 2 * classes), score.shape[1] - 1)).indices
         aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
     start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
-    walked = _walk(cases, moving, NearestClasses(aim, start), norm, steps)
-    best = walked.within()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
-    return NearestClasses(aim.gather(1, best), _pick(walked.move, best), walked.low_precision), walked.turned
+    boundaries = _approach(cases, moving, NearestClasses(aim, start), norm, steps)
+    best = boundaries.within_reach()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
+    nearest = NearestClasses(aim.gather(1, best), _slots(boundaries.move, best), boundaries.low_precision)
+    return nearest, boundaries.changed
 
 
-def _next_classes(cases: Cases, walked: _Walked, near_classes: NearestClasses) -> NearestClasses:
-    """Start the next walk where this one ended; the class farthest off gives way to the strongest other."""
+def _next_classes(cases: Cases, boundaries: _Boundaries, near_classes: NearestClasses) -> NearestClasses:
+    """Start the next call where this one ended, and replace the farthest class by the best one not among them."""
     c = near_classes.aim.shape[1]
     if c == 1 or c >= len(cases.model.classes) - 1:
-        return NearestClasses(near_classes.aim, walked.move, walked.low_precision)
-    typical = walked.radius.median(1).values
-    flat = walked.within().flatten(1).argmin(1)
-    logits = walked.logits.flatten(1, 2)[torch.arange(len(cases), device=flat.device), flat]
+        return NearestClasses(near_classes.aim, boundaries.move, boundaries.low_precision)
+    typical = boundaries.radius.median(1).values
+    flat = boundaries.within_reach().flatten(1).argmin(1)
+    logits = boundaries.logits.flatten(1, 2)[torch.arange(len(cases), device=flat.device), flat]
     known = torch.cat([near_classes.aim.clamp_min(0), cases.label[:, None]], 1)
-    challenger = logits.scatter(1, known, -math.inf).argmax(1)
-    worst = typical.argmax(1, keepdim=True)
+    newcomer = logits.scatter(1, known, -math.inf).argmax(1)
+    farthest = typical.argmax(1, keepdim=True)
     fixed = (cases.target != ANY)[:, None]
-    aim = torch.where(fixed, near_classes.aim, near_classes.aim.scatter(1, worst, challenger[:, None]))
-    start = torch.where(fixed, worst, typical.argmin(1, keepdim=True))  # a newcomer starts where the leader ended
-    leader = _pick(walked.move, start)
-    return NearestClasses(
-        aim, walked.move.scatter_(2, worst[:, None, :, None].expand_as(leader), leader), walked.low_precision
-    )
+    aim = torch.where(fixed, near_classes.aim, near_classes.aim.scatter(1, farthest, newcomer[:, None]))
+    source = torch.where(fixed, farthest, typical.argmin(1, keepdim=True))  # a new class starts at the nearest one
+    start = _slots(boundaries.move, source)
+    move = boundaries.move.scatter_(2, farthest[:, None, :, None].expand_as(start), start)
+    return NearestClasses(aim, move, boundaries.low_precision)
 
 
-def _pick(values: Tensor, which: Tensor) -> Tensor:
-    """Slots ``which [B, C']`` of ``values [B, K, C, n]``."""
+def _slots(values: Tensor, which: Tensor) -> Tensor:
+    """Return the slots ``which [B, C']`` of ``values [B, K, C, n]``."""
     return values.gather(2, which[:, None, :, None].expand(-1, values.shape[1], -1, values.shape[3]))

@@ -271,7 +271,8 @@ def _as_long_as(delta: Tensor, slope: Tensor) -> Tensor:
 
 
 def _power_effects(shares: Tensor, free: Tensor, power: float) -> Tensor:
+    """Return ``(1 - s)^-power - 1`` where a feature is free and ``1 - (1 + s)^-power`` where it is not."""
     near = shares.clamp_max(_TANGENT)
     steep = power * (1 - _TANGENT) ** (-power - 1)
-    held = (1 - near) ** -power - 1 + steep * (shares - near)
-    return torch.where(free, held, 1 - (1 + shares) ** -power)
+    if_held = (1 - near) ** -power - 1 + steep * (shares - near)
+    return torch.where(free, if_held, 1 - (1 + shares) ** -power)

@@ -141,7 +141,7 @@ def _bound(method: Robustness, question: _Question, radii: Radii) -> None:
 
 def _repeat(method: Robustness, question: _Question, radii: Radii) -> None:
     cases, subsets = question.cases, question.subsets
-    state, before, asked = torch.get_rng_state(), _state(cases), cases.model.queries
+    state, before, queries = torch.get_rng_state(), _state(cases), cases.model.queries
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         generator = torch.get_rng_state()
@@ -153,7 +153,7 @@ def _repeat(method: Robustness, question: _Question, radii: Radii) -> None:
     _require(untouched, method, "global state", "it draws from or seeds torch's global generator")
     unchanged = all(torch.equal(a, b) for a, b in zip(before, _state(cases), strict=True))
     _require(unchanged, method, "model", f"it changes the model of {question.name}")
-    counted = again.queries == cases.model.queries - asked
+    counted = again.queries == cases.model.queries - queries
     _require(counted, method, "cost", "the queries of the radii are not those of the model")
     alone = method.radius(cases, subsets)
     _require(torch.equal(alone, radii.radius), method, "radius alone", "radius() differs from the radii of a call")
@@ -179,14 +179,14 @@ def _degenerate(method: Robustness, question: _Question, radii: Radii) -> None:
 def _target(method: Robustness, question: _Question, radii: Radii) -> None:
     cases = question.cases
     target = (cases.label + 1) % len(cases.model.classes)
-    asked = cases.model.ask(cases.x, label=cases.label, target=target, features=cases.features)
+    targeted = cases.model.ask(cases.x, label=cases.label, target=target, features=cases.features)
     try:
-        aimed = method(asked, question.subsets)
+        aimed = method(targeted, question.subsets)
     except HoldfastError:
         return  # some methods solve untargeted questions alone
     reached = (aimed.new_class == target[:, None]) | ~aimed.witnessed
     _require(reached, method, "target", f"a witness has another class than the target on {question.name}")
-    _bound(method, _Question(f"{question.name} with a target", asked, question.subsets), aimed)
+    _bound(method, _Question(f"{question.name} with a target", targeted, question.subsets), aimed)
 
 
 _LAWS: tuple[Callable[[Robustness, _Question, Radii], None], ...] = (
