@@ -25,8 +25,9 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.robustness import Rows
-from holdfast.robustness.method import measure
+from holdfast.robustness.norms import norm_of
 from holdfast.robustness.rows import margin
+from holdfast.robustness.witnesses import measure
 from tables import RESULTS, bare_speed, hardware, show, wait
 from yardsticks import yardsticks
 
@@ -125,7 +126,7 @@ def tightness(options: argparse.Namespace) -> None:
         for name, attack in yardsticks(p).items():
             before = cases.model.queries
             delta = attack(rows)
-            keep(name, measure(rows, delta, p)[0], (cases.model.queries - before).gradient)
+            keep(name, measure(rows, delta, norm_of(p))[0], (cases.model.queries - before).gradient)
         for preset in ("quick", "default", "thorough"):
             radii = getattr(hf.Judge, preset)(p)(cases, subsets)
             keep(f"Judge.{preset}", radii.radius, radii.queries.gradient)

@@ -67,7 +67,7 @@ def test_the_estimate_of_what_normals_hold_is_not_too_small() -> None:
     x = torch.rand(2, 3, 64, 64)
     cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x)
     found = normals(cases, torch.ones(2, 4, 4096, dtype=torch.bool), 2.0, steps=2, classes=3)
-    kept = found.worth.nbytes + 2 * found.rivals.move.nbytes
+    kept = found.worth.nbytes + 2 * found.nearest.move.nbytes
     assert 2 * bytes_held(cases, 4, 3) >= kept
 
 

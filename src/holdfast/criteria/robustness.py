@@ -16,7 +16,6 @@ from holdfast.models.model import Access
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.steps import norm
 
 
 class _Robust(Criterion):
@@ -57,7 +56,7 @@ class _Robust(Criterion):
 
         def work(piece: slice) -> Tensor:
             rows = Rows.of(cases, moving, piece)
-            return norm(torch.maximum(-rows.low, rows.high), self.robustness.p)
+            return self.robustness.norm.length(torch.maximum(-rows.low, rows.high))
 
         parts = [part for _, part in chunked(work, b * k, cases.model.chunk(cases.x))]
         return torch.cat(parts).view(b, k)
