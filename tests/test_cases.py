@@ -51,7 +51,7 @@ def test_sub_batches_keep_their_own_features() -> None:
         ({"label": 4}, "class from 0 to 3"),
         ({"label": -1}, "class from 0 to 3"),
         ({"label": [0, 1]}, "one a case"),
-        ({"label": 0.5}, "integers"),
+        ({"label": 0.5}, "class numbers or names, got torch.float32"),
         ({"target": 9}, "class from 0 to 3"),
         ({"label": [0, 1, 2], "target": [1, 2, 2]}, "its own label 2"),
         ({"features": torch.arange(5)}, "do not fit"),
@@ -70,7 +70,7 @@ def test_bad_questions_get_one_clear_error(arguments: dict[str, Any], message: s
     [
         (torch.ones(3, 2, 11, dtype=torch.bool), r"\[3, K, 12\]"),
         (torch.ones(2, 2, 12, dtype=torch.bool), r"\[3, K, 12\]"),
-        (torch.ones(3, 12, dtype=torch.bool), r"\[3, K, 12\]"),
+        (torch.ones(12, dtype=torch.bool), r"\[3, K, 12\]"),
         (torch.ones(3, 0, 12, dtype=torch.bool), r"\[3, K, 12\]"),
         (torch.ones(3, 2, 12), "bool"),
     ],
@@ -82,6 +82,11 @@ def test_bad_subsets_start_nothing(subsets: torch.Tensor, message: str) -> None:
     with pytest.raises(hf.HoldfastError, match=message):
         hf.MinNorm()(cases, subsets)
     assert model.queries == before
+
+
+def test_one_subset_a_case_needs_no_axis_of_its_own() -> None:
+    cases = _model().ask(X)
+    assert torch.equal(cases.subsets(np.ones((3, 12), bool)), torch.ones(3, 1, 12, dtype=torch.bool))
 
 
 def test_bounds_that_do_not_fit_the_input_are_refused() -> None:

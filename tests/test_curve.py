@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import torch
@@ -67,8 +67,8 @@ class Size(Criterion):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, cases: hf.Cases, relevant: Any, *, progress: object = None) -> Tensor:
-        return cases.subsets(relevant).sum(2).to(cases.x)
+    def measure(self, cases: hf.Cases, relevant: Tensor, progress: object) -> Tensor:
+        return relevant.sum(2).to(cases.x)
 
 
 def test_any_criterion_can_be_traced() -> None:

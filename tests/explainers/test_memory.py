@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import holdfast as hf
+from holdfast.explainers import greedy
 from holdfast.explainers.leastsquares import least_norm
 from holdfast.explainers.removal import _coalitions
 from holdfast.robustness.boundary import bytes_held, normals
@@ -30,7 +31,7 @@ def test_cases_in_blocks_are_ranked_as_all_together(
         sizes.append(len(part))
         return grown(part, *given)  # type: ignore[arg-type]  # passed on as they came
 
-    monkeypatch.setattr(greedy, "room", lambda device: 1)
+    monkeypatch.setattr(greedy, "memory_budget", lambda device: 1)
     monkeypatch.setattr(greedy, "_grown", noted)
     done: list[tuple[int, int]] = []
     alone = explainer(cases, lambda *seen: done.append(seen))
@@ -52,7 +53,7 @@ def test_cases_that_never_turn_are_named_by_their_place(monkeypatch: pytest.Monk
     cases = hf.TorchModel(Stubborn().eval(), bounds=(0, 1000)).ask(
         x, features=hf.Features.columns([[1], [2], [3], [4], [5]], n=6)
     )
-    monkeypatch.setattr(greedy, "room", lambda device: 1)
+    monkeypatch.setattr(greedy, "memory_budget", lambda device: 1)
     ranking = hf.GreedyAS.quick()(cases)
     assert ranking.uninformative.tolist() == [False, False, True, False]
     assert ranking.uncertain is not None
@@ -67,7 +68,7 @@ def test_the_estimate_of_what_normals_hold_is_not_too_small() -> None:
     x = torch.rand(2, 3, 64, 64)
     cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x)
     found = normals(cases, torch.ones(2, 4, 4096, dtype=torch.bool), 2.0, steps=2, classes=3)
-    kept = found.worth.nbytes + 2 * found.rivals.move.nbytes
+    kept = found.worth.nbytes + 2 * found.nearest.move.nbytes
     assert 2 * bytes_held(cases, 4, 3) >= kept
 
 

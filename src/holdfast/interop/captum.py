@@ -24,8 +24,8 @@ from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution, Explainer, case_by_case
 from holdfast.features import Features
-from holdfast.models.model import Queries
-from holdfast.models.torch import Bound, TorchModel
+from holdfast.models.model import Access, Queries
+from holdfast.models.torch import Bound, TorchModel, layers_of
 from holdfast.reference import FixedReference
 
 # ---------------------------------------------------------------------- from Captum
@@ -49,7 +49,7 @@ class FromCaptum(Attribution):
     absolute: bool = False
     seed: int = 0
     source: ClassVar[str] = "Captum"
-    needs: ClassVar[tuple[str, ...]] = ()
+    requires: ClassVar[Access] = Access.LAYERS
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.method, "attribute", None)):
@@ -88,7 +88,7 @@ class FromCaptum(Attribution):
             # With a mask Captum gives every coordinate the value of its whole feature.
             return pooled / part.features.pool(torch.ones_like(found)).clamp_min(1) if grouped else pooled
 
-        with _counted(cases.model), _seeded(self.seed, cases.x.device):
+        with _counted(layers_of(cases.model)), _seeded(self.seed, cases.x.device):
             return work(slice(0, len(cases))) if together else case_by_case(cases, work, 1, progress)
 
     def _ask(self, cases: Cases, target: Tensor, arguments: dict[str, Any]) -> Tensor:
@@ -224,10 +224,10 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
 
 def _joined(model: TorchModel, parts: tuple[Tensor, ...]) -> TorchModel:
     """A classifier of several inputs as one of all their numbers in a row."""
-    model.require_eval()
+    model.check_ready()
     if any(edge is not None and edge.ndim for edge in (model.low, model.high)):
         raise HoldfastError("several inputs need bounds that are numbers.")
-    return model.through(_Joined(model.module, [part.shape[1:] for part in parts]))
+    return model.with_module(_Joined(model.module, [part.shape[1:] for part in parts]))
 
 
 class _Joined(nn.Module):
