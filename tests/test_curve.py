@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -87,3 +88,35 @@ def test_a_ranking_of_other_features_is_refused() -> None:
     cases, ranking = _asked()
     with pytest.raises(hf.HoldfastError, match="cases with another number of features"):
         hf.trace(cases, replace(ranking, count=ranking.count - 1), hf.Insertion(0.0))
+
+
+def test_one_size_arrays_classes_and_names_are_taken() -> None:
+    cases, ranking = _asked()
+    expected = hf.trace(cases, ranking, hf.Insertion(), (0.2,))
+    for criterion in (hf.Insertion, "insertion"):
+        curve = hf.trace(cases, ranking, criterion, 0.2)
+        assert curve.criterion == expected.criterion
+        assert torch.equal(curve.values, expected.values)
+    assert hf.trace(cases, ranking, hf.Insertion, 3).sizes.tolist() == [3]
+    assert hf.trace(cases, ranking, hf.Insertion, np.arange(1, 4)).sizes.tolist() == [1, 2, 3]
+    assert hf.trace(cases, ranking, hf.Insertion, np.array([0.25, 0.5])).sizes.tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cases": torch.rand(4, 12)}, r"expected cases, made by model\.ask\(x\), got Tensor"),
+        ({"ranking": hf.Grad()}, r"expected a ranking, made by explainer\(cases\) or Ranking\.by_score, got Grad"),
+        ({"ranking": torch.rand(4, 12)}, "expected a ranking"),
+        ({"criterion": hf.MinNorm()}, "expected a holdfast criterion, got MinNorm"),
+        ({"criterion": "insertoin"}, "there is no criterion 'insertoin'. Did you mean insertion"),
+        ({"sizes": "20%"}, "sizes must be"),
+        ({"sizes": True}, "sizes must be"),
+        ({"sizes": [0.5, 5]}, "sizes must be rising"),
+    ],
+)
+def test_what_is_mixed_up_is_refused_in_one_sentence(arguments: dict[str, Any], message: str) -> None:
+    cases, ranking = _asked()
+    with pytest.raises(hf.HoldfastError, match=message) as caught:
+        hf.trace(**{"cases": cases, "ranking": ranking, "criterion": hf.Insertion(), **arguments})
+    assert "\n" not in str(caught.value)

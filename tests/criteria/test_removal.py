@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.curve import FULL
+from holdfast.models.torch import layers_of
 from toys import small_net
 
 
@@ -111,7 +112,7 @@ def test_bad_settings_and_scores_are_refused() -> None:
             return torch.stack([x.sum(1), (x[:, 0] / x[:, 0]) - 3], 1)
 
     cases = hf.TorchModel(Fragile().eval()).ask(torch.rand(2, 3) + 0.1)
-    with pytest.raises(hf.HoldfastError, match="NaN or infinite scores once features are taken away"):
+    with pytest.raises(hf.HoldfastError, match="NaN or infinite scores when features are removed"):
         hf.Deletion(0.0)(hf.TorchModel(Fragile().eval()).ask(cases.x, label=1), torch.ones(2, 1, 3, dtype=torch.bool))
 
 
@@ -144,7 +145,7 @@ def test_deletion_is_quantus_pixel_flipping_where_they_coincide() -> None:
     ranking = hf.Grad()(cases)
     flipping = quantus.PixelFlipping(98, normalise=False, perturb_baseline="black", disable_warnings=True)
     scores = ranking.scores.reshape(-1, 1, 28, 28).numpy()
-    theirs = flipping(cases.model.module, cases.x.numpy(), cases.label.numpy(), scores, softmax=True)
+    theirs = flipping(layers_of(cases.model).module, cases.x.numpy(), cases.label.numpy(), scores, softmax=True)
     ours = hf.Deletion(0.0, "probability")(cases, ranking.top([98 * k for k in range(1, 9)]))
     torch.testing.assert_close(ours, torch.as_tensor(np.array(theirs)).float(), atol=1e-5, rtol=1e-4)
 

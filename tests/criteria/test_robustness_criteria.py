@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ def _asked(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, Tenso
 
 
 def test_every_criterion_is_listed() -> None:
-    public = (getattr(hf, name) for name in hf.__all__)
+    public = (getattr(hf, name) for name in dir(hf))
     criteria = {kind for kind in public if isinstance(kind, type) and issubclass(kind, Criterion)}
     assert criteria - {Criterion} == set(Criterion.registry.classes().values())
 
@@ -60,3 +61,24 @@ def test_bad_subsets_are_refused(kind: type[hf.RobustnessRest] | type[hf.Robustn
     for bad in (relevant[:, :, :5], relevant.float(), relevant[0]):
         with pytest.raises(hf.HoldfastError, match="subsets must be"):
             kind()(cases, bad)
+
+
+@pytest.mark.parametrize("method", [hf.MinNorm, "min-norm"])
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant, hf.Counterfactual])
+def test_a_method_may_be_given_by_class_or_name(kind: Any, method: Any) -> None:
+    assert kind(method).robustness == hf.MinNorm()
+
+
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant, hf.Counterfactual])
+def test_what_is_no_robustness_method_is_refused(kind: Any) -> None:
+    with pytest.raises(hf.HoldfastError, match="expected a holdfast robustness method, got Insertion"):
+        kind(hf.Insertion())
+    with pytest.raises(hf.HoldfastError, match="there is no robustness method 'minnorm'"):
+        kind("minnorm")
+
+
+def test_subsets_may_be_arrays_and_one_a_case() -> None:
+    cases, relevant = _asked()
+    criterion = hf.RobustnessRest(hf.MinNorm(steps=10))
+    assert torch.equal(criterion(cases, relevant.numpy()), criterion(cases, relevant))
+    assert torch.equal(criterion(cases, relevant[:, 0].numpy()), criterion(cases, relevant[:, :1]))
