@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.cases import ANY, explained
+from holdfast.models.torch import layers_of
 from toys import small_net
 
 
@@ -208,7 +209,7 @@ def _game(players: int = 7) -> hf.Cases:
 
 def test_few_features_have_exact_shapley_values() -> None:
     cases = _game()
-    exact = captum.ShapleyValues(cases.model.module).attribute(cases.x, target=cases.label)
+    exact = captum.ShapleyValues(layers_of(cases.model).module).attribute(cases.x, target=cases.label)
     torch.testing.assert_close(hf.KernelShap(samples=200).attribute(cases).float(), exact, rtol=1e-4, atol=1e-7)
 
 
@@ -221,7 +222,7 @@ def test_sampled_shapley_values_err_no_more_than_captums() -> None:
     for seed in range(5):
         torch.manual_seed(seed)
         ours.append(hf.KernelShap(samples=200, seed=seed).attribute(cases) - exact)
-        found = captum.KernelShap(cases.model.module).attribute(cases.x, target=cases.label, n_samples=200)
+        found = captum.KernelShap(layers_of(cases.model).module).attribute(cases.x, target=cases.label, n_samples=200)
         theirs.append(found - exact)
     mean_square = [float(torch.stack(errors).square().mean()) for errors in (ours, theirs)]
     assert mean_square[0] <= mean_square[1]
@@ -269,7 +270,9 @@ def test_expected_gradients_without_data_or_bounds_are_refused() -> None:
 # ---------------------------------------------------------------------- references
 
 
-@pytest.mark.parametrize("kind", [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.KernelShap, hf.Bbmp, hf.Anchor])
+@pytest.mark.parametrize(
+    "kind", [hf.IntegratedGradients, hf.DeepLift, hf.LeaveOneOut, hf.KernelShap, hf.Bbmp, hf.Anchor]
+)
 def test_a_reference_of_the_wrong_shape_is_refused(kind: Callable[..., Any]) -> None:
     with pytest.raises(hf.HoldfastError, match=r"reference must be a number or have the shape of one input \(7,\)"):
         kind(reference=torch.zeros(5))(_game())

@@ -36,7 +36,7 @@ def _cases(bounds: tuple[float, float] | None = (0, 1), classes: int = 4) -> hf.
 
 
 def test_every_explainer_is_listed_and_tried() -> None:
-    public = (getattr(hf, name) for name in hf.__all__)
+    public = (getattr(hf, name) for name in dir(hf))
     explainers = {kind for kind in public if isinstance(kind, type) and issubclass(kind, hf.Explainer)}
     assert explainers - {hf.Explainer, hf.Attribution} == set(EXPLAINERS) == set(SETTINGS)
 
@@ -110,7 +110,9 @@ def test_a_black_box_is_explained_or_refused_as_listed(kind: type[hf.Explainer])
     model = hf.FunctionModel(lambda rows: net(torch.as_tensor(rows).double()).numpy(), (0, 1))
     cases = model.ask(torch.rand(2, 12, generator=torch.Generator().manual_seed(0)))
     if SETTINGS[kind].needs > model.access:
-        with pytest.raises(hf.HoldfastError, match=f"{kind.__name__} needs .*, and the FunctionModel gives only scores"):
+        with pytest.raises(
+            hf.HoldfastError, match=f"{kind.__name__} needs .*, and the FunctionModel gives only scores"
+        ):
             SETTINGS[kind](cases)
     else:
         assert SETTINGS[kind](cases).order.shape == (2, 12)

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 import holdfast as hf
 from holdfast.criteria.criterion import Criterion
 from holdfast.explainers.estimators import Draw, Estimate, Estimator
+from holdfast.models.model import Access
+from holdfast.robustness import Found, Robustness, Rows
 from toys import small_net
 
 D = 8
@@ -231,6 +233,48 @@ def test_presets_can_be_chosen_by_name(preset: str) -> None:
     assert hf.GreedyAS.default() == hf.GreedyAS()
 
 
+# ---------------------------------------------------------------------- models without gradients
+
+
+@dataclass(frozen=True)
+class Corners(Robustness):
+    """A decision-based search: the smallest of eight steps towards the lower corner of the box that changes the decision."""
+
+    p: float = 2
+    requires: ClassVar[Access] = Access.DECISIONS
+
+    def search(self, rows: Rows, start: Tensor | None) -> Found:
+        delta = torch.zeros_like(rows.x)
+        for share in (1, 0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1):
+            step = share * rows.low
+            changed = rows.changed(rows.model(rows.points(step), exact=True))
+            delta = torch.where(changed[:, None], step, delta)
+        return Found(delta, torch.zeros(len(rows), dtype=torch.bool))
+
+
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_greedy_explains_a_model_that_only_decides(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
+    """The decision needs features 2 and 5; other features alone change nothing, so many subsets are censored."""
+    model = hf.FunctionModel(lambda rows: (rows[:, 2] + rows[:, 5] > 1.2).astype(int), (0, 1), classes=2)
+    cases = model.ask(torch.full((2, D), 0.8))
+    explainer = hf.Greedy(kind(Corners()), budget=2, step=1)
+    assert explainer.needs is Access.DECISIONS
+    ranking = explainer(cases)
+    assert {*ranking.order[0, :2].tolist()} == {2, 5}
+    assert torch.equal(ranking.order[0], ranking.order[1])
+    assert not bool(ranking.uninformative.any())
+    assert model.queries.gradient == 0
+
+
+def test_greedy_as_explains_a_model_that_only_decides_by_regression() -> None:
+    model = hf.FunctionModel(lambda rows: (rows[:, 2] + rows[:, 5] > 1.2).astype(int), (0, 1), classes=2)
+    explainer = hf.GreedyAS(
+        hf.RobustnessRest(Corners()), budget=2, step=1, samples=64, inclusion=0.5, estimator=hf.Regression()
+    )
+    assert explainer.needs is Access.DECISIONS
+    assert {*explainer(model.ask(torch.full((1, D), 0.8))).order[0, :2].tolist()} == {2, 5}
+
+
 # ---------------------------------------------------------------------- bad input
 
 
@@ -256,7 +300,7 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
         lambda: hf.GreedyAS(samples=2.5),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.GreedyAS(hf.MinNorm()),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.Greedy(hf.MinNorm()),  # type: ignore[arg-type]  # wrong on purpose
-        lambda: hf.GreedyAS(estimator=hf.BoundaryNormals),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.GreedyAS(estimator=hf.MinNorm),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.GreedyAS(seed=None),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.BoundaryNormals(steps=1.5),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.Regression(censored="zero"),  # type: ignore[arg-type]  # wrong on purpose
@@ -265,6 +309,22 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
 def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(hf.HoldfastError):
         make()
+
+
+@pytest.mark.parametrize("kind", [hf.GreedyAS, hf.OneStepBanzhaf, hf.Greedy])
+def test_an_objective_may_be_given_by_class_or_name(kind: Any) -> None:
+    for objective in (hf.RobustnessRelevant, "robustness-relevant"):
+        assert kind(objective) == kind(hf.RobustnessRelevant())
+    with pytest.raises(hf.HoldfastError, match="expected a holdfast criterion, got MinNorm"):
+        kind(hf.MinNorm())
+
+
+@pytest.mark.parametrize("kind", [hf.GreedyAS, hf.OneStepBanzhaf])
+def test_an_estimator_may_be_given_by_class_or_name(kind: Any) -> None:
+    for estimator in (hf.Regression, "regression"):
+        assert kind(estimator=estimator) == kind(estimator=hf.Regression())
+    with pytest.raises(hf.HoldfastError, match="expected a holdfast estimator, got Insertion"):
+        kind(estimator=hf.Insertion())
 
 
 def test_a_regression_says_how_many_samples_it_needs() -> None:

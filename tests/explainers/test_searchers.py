@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.explainers.anchor import _divergence, _edge
+from holdfast.models.torch import layers_of
 from holdfast.reference import reference_points
 from toys import small_net
 
@@ -28,7 +29,7 @@ def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
     """Fong & Vedaldi's loss, written again: L1 + TV + probability."""
     kept = (1 - masked).reshape(len(cases), 1, 8, 8)
     points = reference_points(cases, "blur")
-    share: Tensor = cases.model.module(kept * cases.x + (1 - kept) * points).softmax(1)
+    share: Tensor = layers_of(cases.model).module(kept * cases.x + (1 - kept) * points).softmax(1)
     own = share.gather(1, cases.label[:, None])[:, 0]
     rough = torch.stack([kept.diff(dim=side).abs().pow(3).mean((1, 2, 3)) for side in (2, 3)]).sum(0)
     return own + explainer.l1 * masked.mean(1) + explainer.tv * rough
@@ -150,8 +151,8 @@ def test_an_anchor_names_the_columns_a_rule_reads() -> None:
     both, one = hf.Anchor(references=rows).find(cases)
     assert set(both.features) == {1, 3}
     assert one.features == (1,)
-    assert both.held
-    assert one.held
+    assert both.is_anchor
+    assert one.is_anchor
     assert both.precision == 1
     agree = (rows[:, 1] > rows[:, 1].quantile(0.75)) & (rows[:, 3] > rows[:, 3].quantile(0.75))
     assert both.coverage == pytest.approx(float(agree.float().mean()))
@@ -187,7 +188,7 @@ def test_a_precise_enough_rule_is_not_lost_to_an_unlucky_draw() -> None:
 def test_where_nothing_matters_the_empty_rule_holds() -> None:
     model = hf.FunctionModel(lambda rows: np.zeros(len(rows), int), (0, 1), classes=2)
     rule = hf.Anchor().find(model.ask(torch.rand(1, 6)))[0]
-    assert (rule.features, rule.precision, rule.coverage, rule.held) == ((), 1.0, 1.0, True)
+    assert (rule.features, rule.precision, rule.coverage, rule.is_anchor) == ((), 1.0, 1.0, True)
 
 
 def test_too_many_features_for_a_round_are_refused() -> None:
@@ -198,7 +199,9 @@ def test_too_many_features_for_a_round_are_refused() -> None:
 
 def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
     generator = torch.Generator().manual_seed(0)
-    model = hf.FunctionModel(lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2)
+    model = hf.FunctionModel(
+        lambda rows: torch.randint(2, (len(rows),), generator=generator).numpy(), (0, 1), classes=2
+    )
     ranking = hf.Anchor(most_features=2, most_rows=500)(model.ask(torch.rand(1, 4) + 0.0))
     assert "no anchor; the best rule of" in ranking.notes[0]
 
@@ -212,7 +215,7 @@ def test_a_targeted_anchor_keeps_the_target_away() -> None:
 def test_an_input_that_is_its_reference_is_anchored_by_nothing() -> None:
     model = hf.FunctionModel(_both_high, (0, 1), classes=2)
     rule = hf.Anchor().find(model.ask(torch.zeros(1, 6)))[0]
-    assert (rule.features, rule.coverage, rule.held) == ((), 1.0, True)
+    assert (rule.features, rule.coverage, rule.is_anchor) == ((), 1.0, True)
 
 
 def test_the_bounds_of_a_precision_are_where_the_divergence_says() -> None:
