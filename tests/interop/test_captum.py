@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from captum import attr as captum
@@ -156,7 +157,42 @@ def test_what_the_cases_decide_cannot_be_given() -> None:
         from_captum(small_net())
 
 
+def test_an_explainer_made_of_captum_is_equal_by_its_settings_and_can_be_a_key() -> None:
+    net = small_net()
+    one, same = (from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12)) for _ in range(2))
+    other = from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12), n_steps=5)
+    assert one == same
+    assert one != other
+    assert one != repr(one)
+    assert len({one: 1, same: 2, other: 3}) == 2
+
+
+def test_arrays_are_arguments() -> None:
+    net = small_net()
+    array = from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12).numpy())
+    tensor = from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12))
+    assert array == tensor
+    cases = hf.TorchModel(net).ask(np.asarray(_x(2, 12)))
+    torch.testing.assert_close(array.attribute(cases), tensor.attribute(cases))
+
+
+def test_a_model_without_layers_and_a_class_are_refused() -> None:
+    net = small_net()
+    model = hf.FunctionModel(lambda rows: rows[:, :3])
+    with pytest.raises(hf.HoldfastError, match="FromCaptum needs layers, and the FunctionModel gives only scores"):
+        from_captum(captum.Saliency(net))(model.ask(torch.rand(2, 12)))
+    with pytest.raises(hf.HoldfastError, match=r"expected a captum\.attr object .*, got the class Saliency"):
+        from_captum(captum.Saliency)
+
+
 # ---------------------------------------------------------------------- to Captum
+
+
+def test_an_explainer_may_be_given_by_class_or_name() -> None:
+    net, x = small_net(), _x(2, 12)
+    expected = AsCaptum(hf.Grad(), net).attribute(x)
+    for explainer in (hf.Grad, "grad"):
+        torch.testing.assert_close(AsCaptum(explainer, net).attribute(x), expected)
 
 
 def test_scores_come_back_in_the_shape_of_the_input() -> None:
@@ -196,7 +232,7 @@ def test_no_target_is_the_prediction() -> None:
     torch.testing.assert_close(method.attribute(x), method.attribute(x, target=net(x).argmax(1)))
 
 
-@pytest.mark.filterwarnings("ignore:no feature was worth more")
+@pytest.mark.filterwarnings("ignore:all features have the same value")
 def test_a_noise_tunnel_goes_around_explainers_of_all_kinds() -> None:
     """Also where its noise leaves the box, and with a mask."""
     net, x = small_net(), _x(2, 12)
@@ -266,7 +302,7 @@ def test_bad_masks_targets_and_arguments_are_refused() -> None:
         hf.HoldfastError, match=r"feature_mask of shape \(1, 5\) does not cover inputs of shape \(3, 12\)"
     ):
         method.attribute(x, feature_mask=torch.zeros(1, 5).long())
-    with pytest.raises(hf.HoldfastError, match="the id, from 0, of its feature"):
+    with pytest.raises(hf.HoldfastError, match="the number of its feature, from 0"):
         method.attribute(x, feature_mask=torch.full((1, 12), -1))
     with pytest.raises(hf.HoldfastError, match="feature_mask has 2 tensors for 1 inputs"):
         method.attribute(x, feature_mask=(torch.zeros(1, 12).long(), torch.zeros(1, 12).long()))
