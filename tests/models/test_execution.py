@@ -112,7 +112,10 @@ def test_decisions_are_asked_of_the_module_as_it_is() -> None:
 
 
 def test_low_precision_is_for_searches_that_claim_nothing() -> None:
-    x, patches = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
+    x, patches = (
+        torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(1)),
+        hf.Features.patches((3, 64, 64), 16),
+    )
     model = hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=Execution(low_precision=torch.bfloat16))
     exact, plain = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)), model.gradient(x, _first)[1]
     torch.testing.assert_close(plain, exact.gradient(x, _first)[1], rtol=0, atol=0)
@@ -210,7 +213,10 @@ def test_numbers_that_half_precision_cannot_hold_are_computed_in_full() -> None:
             out: Tensor = self.net(x)
             return out if out.dtype == torch.float32 else out * float("inf")  # as an overflow would
 
-    x, patches = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
+    x, patches = (
+        torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)),
+        hf.Features.patches((3, 64, 64), 16),
+    )
     model = hf.TorchModel(Loud().eval(), bounds=(0, 1), execution=Execution(low_precision=torch.bfloat16))
     exact = hf.TorchModel(Loud().eval(), bounds=(0, 1))
     orders = [hf.GreedyAS.quick()(one.ask(x, features=patches)).order for one in (model, exact)]
@@ -243,7 +249,10 @@ def test_padded_batches_keep_to_the_chunk_size() -> None:
 
 @pytest.mark.parametrize("explainer", [hf.DeepLift(), hf.GreedyAS.quick(), hf.LeaveOneOut(), hf.IntegratedGradients()])
 def test_explanations_are_the_same_for_every_execution(explainer: hf.Explainer) -> None:
-    x, patches = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
+    x, patches = (
+        torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)),
+        hf.Features.patches((3, 64, 64), 16),
+    )
     executions = (Execution(), Execution(fold=True, channels_last=True, pad_batches=True))
     orders = [
         explainer(hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=one).ask(x, features=patches)).order[:, :4]
