@@ -76,7 +76,12 @@ def test_one_size_needs_no_list() -> None:
 
 def test_arrays_lists_and_whole_numbers_are_scores() -> None:
     expected = hf.Ranking.by_score(_cases(1), torch.arange(12.0)[None]).order
-    for scores in (np.arange(12.0)[None], [list(range(12))], torch.arange(12)[None], torch.arange(12.0)[None].requires_grad_()):
+    for scores in (
+        np.arange(12.0)[None],
+        [list(range(12))],
+        torch.arange(12)[None],
+        torch.arange(12.0)[None].requires_grad_(),
+    ):
         assert torch.equal(hf.Ranking.by_score(_cases(1), scores).order, expected)
     assert torch.equal(hf.Ranking(expected.numpy(), np.zeros((1, 12)), np.array([12])).order, expected)  # type: ignore[arg-type]  # arrays are accepted
 

@@ -62,5 +62,6 @@ def test_a_malformed_size_is_refused_in_one_sentence(given: Any, message: str) -
 
 
 def test_numpy_numbers_are_settings_with_the_same_key() -> None:
-    assert repr(hf.GreedyAS(budget=np.float64(0.2), step=np.int64(1))) == repr(hf.GreedyAS(budget=0.2, step=1))
+    step: Any = np.int64(1)
+    assert repr(hf.GreedyAS(budget=np.float64(0.2), step=step)) == repr(hf.GreedyAS(budget=0.2, step=1))
     assert repr(hf.Counterfactual(step=np.float64(0.1))) == repr(hf.Counterfactual(step=0.1))

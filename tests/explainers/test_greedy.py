@@ -238,7 +238,7 @@ def test_presets_can_be_chosen_by_name(preset: str) -> None:
 
 @dataclass(frozen=True)
 class Corners(Robustness):
-    """A decision-based search: the smallest of eight steps towards the lower corner of the box that changes the decision."""
+    """A decision-based search: the smallest of eight steps towards the box's lower corner that changes the decision."""
 
     p: float = 2
     requires: ClassVar[Access] = Access.DECISIONS

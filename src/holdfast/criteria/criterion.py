@@ -3,13 +3,16 @@
 A criterion of your own is one class; ``holdfast.testing.check_criterion`` tests it::
 
     @dataclass(frozen=True)
-    class Size(Criterion):
-        name: ClassVar[str] = "size"
-        higher_is_better: ClassVar[bool] = False
+    class Flips(Criterion):  # does the decision change if the relevant features are set to zero?
+        name: ClassVar[str] = "flips"
+        higher_is_better: ClassVar[bool] = True
         requires: ClassVar[Access] = Access.DECISIONS
 
         def measure(self, cases, relevant, progress):
-            return relevant.sum(2).to(cases.x)
+            case = torch.arange(len(cases)).repeat_interleave(relevant.shape[1])
+            rows = torch.where(cases.features.expand(relevant.flatten(0, 1), case), 0, cases.x[case])
+            changed = cases.model(rows).argmax(1) != cases.label[case]
+            return changed.view(relevant.shape[:2]).to(cases.x)
 """
 
 from __future__ import annotations
