@@ -14,13 +14,13 @@ from holdfast.criteria.criterion import Criterion
 from toys import small_net
 
 
-def _asked(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, hf.Ranking]:
+def _cases_and_ranking(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, hf.Ranking]:
     cases = hf.TorchModel(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
     return cases, hf.Grad()(cases)
 
 
 def test_a_curve_is_the_criterion_along_the_sizes() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     criterion = hf.RobustnessRest(hf.MinNorm())
     curve = hf.trace(cases, ranking, criterion, (0.25, 0.5))
     assert torch.equal(curve.values, criterion(cases, ranking.top((0.25, 0.5))))
@@ -52,7 +52,7 @@ def test_without_bounds_a_censored_curve_has_no_area() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     for sizes in ((), (0.5, 0.25), (0.5, 0.5), (2, 1), (0, 1), (1, 0.5), (1, 13), (0.5, 1.5)):
         with pytest.raises(hf.HoldfastError):
             hf.trace(cases, ranking, hf.RobustnessRest(), sizes)
@@ -73,25 +73,25 @@ class Size(Criterion):
 
 
 def test_any_criterion_can_be_traced() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     assert hf.trace(cases, ranking, Size(), (0.25, 0.75)).auc().tolist() == [50 * 6] * 4
 
 
 def test_a_point_at_which_nothing_can_move_has_no_value() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     curve = hf.trace(cases, ranking, hf.RobustnessRest(hf.MinNorm(steps=10)), (0.25, 1.0))
     with pytest.raises(hf.HoldfastError, match="no feature is left to move"):
         curve.auc()
 
 
 def test_a_ranking_of_other_features_is_refused() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     with pytest.raises(hf.HoldfastError, match="cases with another number of features"):
         hf.trace(cases, replace(ranking, count=ranking.count - 1), hf.Insertion(0.0))
 
 
 def test_one_size_arrays_classes_and_names_are_taken() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     expected = hf.trace(cases, ranking, hf.Insertion(), (0.2,))
     for criterion in (hf.Insertion, "insertion"):
         curve = hf.trace(cases, ranking, criterion, 0.2)
@@ -116,7 +116,7 @@ def test_one_size_arrays_classes_and_names_are_taken() -> None:
     ],
 )
 def test_what_is_mixed_up_is_refused_in_one_sentence(arguments: dict[str, Any], message: str) -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     with pytest.raises(hf.HoldfastError, match=message) as caught:
         hf.trace(**{"cases": cases, "ranking": ranking, "criterion": hf.Insertion(), **arguments})
     assert "\n" not in str(caught.value)

@@ -102,12 +102,12 @@ def test_kept_scores_are_the_models_own() -> None:
     cases = _cases(features)
     kept = torch.tensor([[True, False, True, False], [False, False, False, True]])
     case = torch.tensor([2, 0])
-    found = kept_scores(cases, reference_points(cases, 0.5), case, lambda piece: kept[piece])
+    scores = kept_scores(cases, reference_points(cases, 0.5), case, lambda piece: kept[piece])
     by_hand = cases.x[case].clone()
     by_hand[0, [2, 3, 6, 7]] = 0.5
     by_hand[1, :6] = 0.5
     logits = layers_of(cases.model).module(by_hand)
-    torch.testing.assert_close(found, logits[torch.arange(2), cases.label[case]])
+    torch.testing.assert_close(scores, logits[torch.arange(2), cases.label[case]])
 
 
 def test_live_features_differ_from_the_reference_somewhere() -> None:

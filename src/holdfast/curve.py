@@ -83,6 +83,13 @@ def trace(
 ) -> Curve:
     """Evaluate a ranking: measure a criterion at several sizes of the relevant set, all in one call.
 
+    >>> from holdfast.models.torch import TorchModel
+    >>> net = torch.nn.Linear(3, 2, bias=False).eval()
+    >>> net.weight.data = torch.tensor([[3.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    >>> cases = TorchModel(net, bounds=(0, 1)).ask(torch.ones(1, 3))
+    >>> trace(cases, Ranking.by_score(cases, [[0.5, 0.1, 0.9]]), "robustness-rest", sizes=[1, 2]).values.shape
+    torch.Size([1, 2])
+
     Args:
         cases: The cases that were ranked.
         ranking: An order of their features, made by an explainer or by ``Ranking.by_score``.

@@ -22,6 +22,10 @@ from holdfast.sizes import size_text as size_text
 class Ranking:
     """The features of each case, most relevant first. ``ranking[2:5]`` are the rankings of some cases.
 
+    >>> ranking = Ranking(torch.tensor([[2, 0, 1]]), torch.tensor([[0.5, 0.1, 0.9]]), torch.tensor([3]))
+    >>> ranking.top(2)
+    tensor([[[ True, False,  True]]])
+
     Attributes:
         order: Feature numbers ``[B, d]``, most relevant first. Features that a case does not have (padding) come last.
         scores: The score of each feature, ``[B, d]``, indexed by feature. Scores never rise along ``order``.

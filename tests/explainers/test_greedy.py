@@ -50,30 +50,30 @@ def banzhaf(game: Callable[[Tensor], Tensor], d: int) -> Tensor:
     return torch.stack([values[every[:, i]].mean() - values[~every[:, i]].mean() for i in range(d)])
 
 
-def _estimate(estimator: Estimator, objective: Criterion, samples: int, cases: hf.Cases, open_: Tensor) -> Estimate:
-    return estimator(Draw(objective, cases, torch.zeros_like(open_), open_, samples, 0.5, seed=0))
+def _estimate(estimator: Estimator, objective: Criterion, samples: int, cases: hf.Cases, unchosen: Tensor) -> Estimate:
+    return estimator(Draw(objective, cases, torch.zeros_like(unchosen), unchosen, samples, 0.5, seed=0))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_regression_is_exact_on_a_linear_game(intercept: bool) -> None:
-    cases, open_ = _cases(), torch.ones(2, D, dtype=torch.bool)
+    cases, unchosen = _cases(), torch.ones(2, D, dtype=torch.bool)
     game = Game()
-    found = _estimate(hf.Regression(intercept=intercept), game, 40, cases, open_)
+    estimate = _estimate(hf.Regression(intercept=intercept), game, 40, cases, unchosen)
     exact = banzhaf(lambda every: game(cases[0], every[None])[0], D)
     assert torch.allclose(exact, torch.linspace(-1, 2, D).double())
-    close = torch.allclose(found.values, exact.expand(2, -1))
+    close = torch.allclose(estimate.values, exact.expand(2, -1))
     assert close == intercept, "without an intercept the constant of the game leaks into every value"
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_regression_tends_to_the_banzhaf_value_of_any_game(paired: bool) -> None:
-    cases, open_ = _cases(1), torch.ones(1, D, dtype=torch.bool)
+    cases, unchosen = _cases(1), torch.ones(1, D, dtype=torch.bool)
     game = Game(linear=False)
     exact = banzhaf(lambda every: game(cases, every[None])[0], D)
-    found = _estimate(hf.Regression(paired=paired), game, 4096, cases, open_)
-    assert found.error is not None
-    assert torch.allclose(found.values[0], exact, atol=0.1)
-    within = (found.values[0] - exact).abs() <= 4 * found.error[0]
+    estimate = _estimate(hf.Regression(paired=paired), game, 4096, cases, unchosen)
+    assert estimate.error is not None
+    assert torch.allclose(estimate.values[0], exact, atol=0.1)
+    within = (estimate.values[0] - exact).abs() <= 4 * estimate.error[0]
     assert bool(within.all()), "the standard error is honest"
 
 
@@ -102,8 +102,8 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
     net = nn.Linear(D + 2, 2).double().eval().requires_grad_(False)
     cases = hf.TorchModel(net).ask(torch.rand(1, D + 2).double())
     objective = kind(hf.ExactLinear(p))
-    open_ = torch.tensor([[True] * D + [False] * 2])
-    chosen = ~open_ if kind is hf.RobustnessRelevant else torch.zeros_like(open_)
+    unchosen = torch.tensor([[True] * D + [False] * 2])
+    chosen = ~unchosen if kind is hf.RobustnessRelevant else torch.zeros_like(unchosen)
 
     def game(every: Tensor) -> Tensor:
         relevant = torch.cat([every, chosen[:, D:].expand(len(every), -1)], 1)
@@ -111,12 +111,12 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
         return values.log() if relative else values
 
     exact = banzhaf(game, D)
-    found = hf.BoundaryNormals(steps=2, classes=1, relative=relative)(
-        Draw(objective, cases, chosen, open_, 2000, 0.5, seed=0)
+    estimate = hf.BoundaryNormals(steps=2, classes=1, relative=relative)(
+        Draw(objective, cases, chosen, unchosen, 2000, 0.5, seed=0)
     )
-    assert found.error is not None
-    error = (found.values[0, :D] - exact).abs()
-    assert bool((error <= 0.02 * exact.abs().max() + 4 * found.error[0, :D]).all())
+    assert estimate.error is not None
+    error = (estimate.values[0, :D] - exact).abs()
+    assert bool((error <= 0.02 * exact.abs().max() + 4 * estimate.error[0, :D]).all())
 
 
 @pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
@@ -141,18 +141,18 @@ def test_a_target_changes_what_matters() -> None:
     net.bias.copy_(torch.tensor([4.0, 0.0, 0.0]))
     model = hf.TorchModel(net, (0, 3))
     x = torch.full((2, D), 0.3).double()
-    aimed = hf.GreedyAS(budget=0.5, step=1)(model.ask(x, target=[1, 2]))
-    assert set(aimed.order[0, : D // 2].tolist()) == set(range(D // 2))
-    assert set(aimed.order[1, : D // 2].tolist()) == set(range(D // 2, D))
+    ranking = hf.GreedyAS(budget=0.5, step=1)(model.ask(x, target=[1, 2]))
+    assert set(ranking.order[0, : D // 2].tolist()) == set(range(D // 2))
+    assert set(ranking.order[1, : D // 2].tolist()) == set(range(D // 2, D))
 
 
 def test_subsets_that_do_not_tell_features_apart_leave_them_in_doubt() -> None:
-    cases, open_ = _cases(1), torch.ones(1, D, dtype=torch.bool)
-    draw = Draw(Game(), cases, torch.zeros_like(open_), open_, 12, 0.02, seed=1)
-    found = hf.Regression(paired=False)(draw)
-    assert found.error is not None
-    assert bool(torch.isinf(found.error).all())
-    assert bool(torch.isfinite(found.values).all())
+    cases, unchosen = _cases(1), torch.ones(1, D, dtype=torch.bool)
+    draw = Draw(Game(), cases, torch.zeros_like(unchosen), unchosen, 12, 0.02, seed=1)
+    estimate = hf.Regression(paired=False)(draw)
+    assert estimate.error is not None
+    assert bool(torch.isinf(estimate.error).all())
+    assert bool(torch.isfinite(estimate.values).all())
 
 
 def test_doubt_is_told_only_where_errors_are_known() -> None:

@@ -67,8 +67,8 @@ def test_cases_whose_decision_never_changes_are_named_by_their_place(monkeypatch
 def test_the_estimate_of_what_normals_hold_is_not_too_small() -> None:
     x = torch.rand(2, 3, 64, 64)
     cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x)
-    found = normals(cases, torch.ones(2, 4, 4096, dtype=torch.bool), 2.0, steps=2, classes=3)
-    kept = found.worth.nbytes + 2 * found.nearest.move.nbytes
+    result = normals(cases, torch.ones(2, 4, 4096, dtype=torch.bool), 2.0, steps=2, classes=3)
+    kept = result.worth.nbytes + 2 * result.nearest.move.nbytes
     assert 2 * bytes_held(cases, 4, 3) >= kept
 
 
@@ -77,10 +77,10 @@ def test_least_norm_is_the_pseudo_inverse_with_the_sum_given() -> None:
     values = torch.rand(9, generator=torch.Generator().manual_seed(1)).double()
     every = torch.cat([design.double(), torch.ones(1, 50).double()])
     expected = torch.linalg.pinv(every) @ torch.cat([values, torch.tensor([3.0]).double()])
-    found = least_norm(design, values, 3.0, width=7)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(design.double() @ found, values)
-    assert float(found.sum()) == pytest.approx(3)
+    result = least_norm(design, values, 3.0, width=7)
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(design.double() @ result, values)
+    assert float(result.sum()) == pytest.approx(3)
 
 
 def test_subsets_drawn_in_blocks_are_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,12 +120,12 @@ def test_shap_of_a_photographs_pixels_says_what_it_cannot_know() -> None:
 def test_every_kind_of_feature_of_a_photograph(explainer: hf.Explainer, features: str) -> None:
     x = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)).repeat_interleave(16, 2)
     x = x.repeat_interleave(16, 3)  # coloured squares: noise has no segments
-    laid = {
+    made = {
         "pixels": lambda: hf.Features.pixels((3, 64, 64)),
         "patches": lambda: hf.Features.patches((3, 64, 64), 16),
         "superpixels": lambda: hf.Features.superpixels(x, 20),
     }[features]()
-    cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x, features=laid)
+    cases = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)).ask(x, features=made)
     ranking = explainer(cases)
     for criterion in (hf.RobustnessRest(hf.MinNorm(steps=10)), hf.Insertion(draws=1)):
         assert bool(torch.isfinite(hf.trace(cases, ranking, criterion, (0.1, 0.3)).values).all())

@@ -38,9 +38,9 @@ def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
 def test_bbmp_descends_its_objective() -> None:
     cases = _images()
     weighed = hf.Bbmp(l1=0.5, tv=1.0, steps=300)
-    found = _objective(cases, weighed.attribute(cases), weighed)
+    result = _objective(cases, weighed.attribute(cases), weighed)
     for simple in (torch.zeros(3, 64), torch.ones(3, 64), torch.full((3, 64), 0.5)):
-        assert bool((found <= _objective(cases, simple.double(), weighed) + 1e-6).all())
+        assert bool((result <= _objective(cases, simple.double(), weighed) + 1e-6).all())
 
 
 def test_bbmps_first_step_follows_the_gradient_of_its_objective() -> None:
@@ -177,12 +177,12 @@ def test_a_precise_enough_rule_is_not_lost_to_an_unlucky_draw() -> None:
     """Of the neighbours that keep column 0, 97 % keep the decision."""
     rows = torch.rand(2000, 5, generator=torch.Generator().manual_seed(0))
 
-    def decide(asked: np.ndarray) -> np.ndarray:
-        return ((asked[:, 0] > 0.5) & (asked[:, 1] > 0.03)).astype(int)
+    def decide(inputs: np.ndarray) -> np.ndarray:
+        return ((inputs[:, 0] > 0.5) & (inputs[:, 1] > 0.03)).astype(int)
 
     cases = hf.FunctionModel(decide, (0, 1), classes=2).ask(torch.full((1, 5), 0.9))
-    found = [hf.Anchor(references=rows, seed=seed).find(cases)[0].features for seed in range(12)]
-    assert found == [(0,)] * 12
+    result = [hf.Anchor(references=rows, seed=seed).find(cases)[0].features for seed in range(12)]
+    assert result == [(0,)] * 12
 
 
 def test_where_nothing_matters_the_empty_rule_holds() -> None:
@@ -208,8 +208,8 @@ def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
 
 def test_a_targeted_anchor_keeps_the_target_away() -> None:
     cases, rows = _table()
-    aimed = cases.model.ask(cases.x[:1], target=0)
-    assert set(hf.Anchor(references=rows).find(aimed)[0].features) == {1, 3}
+    targeted = cases.model.ask(cases.x[:1], target=0)
+    assert set(hf.Anchor(references=rows).find(targeted)[0].features) == {1, 3}
 
 
 def test_an_input_that_is_its_reference_is_anchored_by_nothing() -> None:

@@ -37,8 +37,12 @@ class GreedyAS(Explainer):
     The features with the best Banzhaf values join the relevant set. Then the others are valued again, given those that
     have joined. Features that are not chosen follow in the order of their last values.
 
-    >>> GreedyAS(budget=5, step=1).budget
-    5
+    >>> from holdfast.models.torch import TorchModel
+    >>> net = torch.nn.Linear(3, 2, bias=False).eval()
+    >>> net.weight.data = torch.tensor([[3.0, 0.1, 2.0], [0.0, 0.0, 0.0]])
+    >>> cases = TorchModel(net, bounds=(-1, 1)).ask(torch.full((1, 3), 0.5))
+    >>> GreedyAS(budget=2, step=1)(cases).order
+    tensor([[0, 2, 1]])
 
     Attributes:
         objective: The criterion to optimise: an instance, a class or a name. Default: ``RobustnessRest``.

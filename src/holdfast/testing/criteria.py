@@ -67,9 +67,9 @@ def gives_one_value_a_subset(criterion: Criterion, rtol: float) -> None:
     """Values are ``[B, K]`` in the model's precision, never NaN, and at most the ceiling; also for a target."""
     cases = _cases()
     targeted = cases.model.ask(cases.x, target=(cases.label + 1) % 4)
-    for asked in (cases, targeted):
+    for each in (cases, targeted):
         relevant = _relevant()
-        values, ceiling = _measure(criterion, asked, relevant), criterion.ceiling(asked, relevant)
+        values, ceiling = _measure(criterion, each, relevant), criterion.ceiling(each, relevant)
         if values.shape != relevant.shape[:2] or values.dtype != cases.x.dtype:
             kind = f"{values.dtype} of shape {tuple(values.shape)}"
             raise broken(criterion, f"must return {cases.x.dtype} of shape {tuple(relevant.shape[:2])}, got {kind}")
