@@ -129,7 +129,9 @@ def _timed(*runs: Callable[[], Any]) -> list[float]:
 
 
 def _saliency(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.Saliency(layers_of(cases.model).module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
+    found: Tensor = captum.Saliency(layers_of(cases.model).module).attribute(
+        cases.x.clone().requires_grad_(), target=cases.label
+    )
     return found
 
 
@@ -158,7 +160,9 @@ def _ablation(cases: hf.Cases) -> Tensor:
 
 
 def _deep_lift(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.DeepLift(layers_of(cases.model).module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
+    found: Tensor = captum.DeepLift(layers_of(cases.model).module).attribute(
+        cases.x.clone().requires_grad_(), target=cases.label
+    )
     return found
 
 
@@ -166,7 +170,9 @@ def _lrp(cases: hf.Cases) -> Tensor:
     for layer in layers_of(cases.model).module.modules():
         if isinstance(layer, nn.Flatten):
             layer.rule = EpsilonRule()
-    found: Tensor = captum.LRP(layers_of(cases.model).module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
+    found: Tensor = captum.LRP(layers_of(cases.model).module).attribute(
+        cases.x.clone().requires_grad_(), target=cases.label
+    )
     return found
 
 

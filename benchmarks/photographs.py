@@ -79,7 +79,9 @@ def network(options: argparse.Namespace) -> None:
         "channels last": Execution(channels_last=True),
         "folded": Execution(fold=True),
         "folded, channels last": Execution(fold=True, channels_last=True),
-    } | ({"folded, channels last, float16": Execution(fold=True, channels_last=True, low_precision=half)} if gpu else {})
+    } | (
+        {"folded, channels last, float16": Execution(fold=True, channels_last=True, low_precision=half)} if gpu else {}
+    )
     table = []
     for name, pace in forms.items():
         own = model.with_module(model.module)
