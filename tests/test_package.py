@@ -85,7 +85,6 @@ def test_the_installed_command_prints_its_version(environment: Environment) -> N
     assert environment.run(environment.bin / "holdfast", "--version").startswith(f"holdfast {version}")
 
 
-@pytest.mark.xfail(strict=True)
 def test_the_installed_package_runs_as_a_module(environment: Environment) -> None:
     assert "greedy-as" in environment.run(environment.bin / "python", "-m", "holdfast", "list")
 

@@ -189,7 +189,9 @@ def test_studies_that_make_no_sense() -> None:
     boxed = hf.FunctionModel(lambda x: x[:, :2], bounds=(0, 9))
     other = replace(asked, cases=boxed.ask(torch.rand(4, 12)))
     renamed = replace(asked, model="mine, version 4")
-    assert not set(plan_of(asked).jobs) & (set(plan_of(other).jobs) | set(plan_of(renamed).jobs)), "name and box both count"
+    assert not set(plan_of(asked).jobs) & (set(plan_of(other).jobs) | set(plan_of(renamed).jobs)), (
+        "name and box both count"
+    )
     variants = (*toy_study(grad).methods, Method("Random", {"both": hf.Random()}, "ablation"))
     with pytest.raises(hf.HoldfastError, match="main must be one of Grad, got 'Random'"):
         replace(toy_study(grad), methods=variants, main="Random")

@@ -11,8 +11,8 @@ from studies import SMALL, checksums_of
 
 BAD = {
     # key, what stands there, what is said
-    'use = "mnist\"': (
-        'use = "mist\"',
+    'use = "mnist"': (
+        'use = "mist"',
         "data.name should be 'mnist', 'fashion-mnist', 'photographs', 'texts' or 'eraser-movies', got 'mist'",
     ),
     "count = 3": ("count = 0", "data.count should be greater than or equal to 1, got 0"),

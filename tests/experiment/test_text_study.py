@@ -113,7 +113,7 @@ def _file(folder: Path, data: str, rest: str) -> str:
 
 @pytest.mark.slow
 def test_an_experiment_on_texts_ends_in_a_page_with_highlighted_words(tmp_path: Path) -> None:
-    made = build(load(_file(tmp_path, 'use = "texts\"\ncount = 3', REST + CHECKS)), "few", tmp_path)
+    made = build(load(_file(tmp_path, 'use = "texts"\ncount = 3', REST + CHECKS)), "few", tmp_path)
     assert made.classes[:2] == ("graphics", "for sale")
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
@@ -163,7 +163,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     weights = tmp_path / "movies.safetensors"
     accuracy = train_bilstm(learnt, held, Vocabulary(tuple(words), drawn), weights, epochs=60)
     assert accuracy == 1.0
-    data = f'use = "eraser-movies\"\nroot = "{folder}"\nleast = 5'
+    data = f'use = "eraser-movies"\nroot = "{folder}"\nleast = 5'
     rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"') + PROBE
     made = build(load(_file(tmp_path, data, rest)), "people", tmp_path)
     with Store.open(tmp_path / "results.db") as store:
@@ -200,22 +200,22 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "rest", "words"),
     [
-        ('use = "texts\"\nleast = 2\nmost = 2', REST, "should be under the 2 words of the shortest text"),
-        ('use = "texts\"', REST + CHECKS.replace("top = 2", "top = 20", 1), "analyses.substitution.top, 20, should be"),
-        ('use = "texts\"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
-        ('use = "mnist\"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
-        ('use = "texts\"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
-        ('use = "texts\"\nroot = "nowhere"', REST, "there is no nowhere"),
-        ('use = "eraser-movies\"', REST, "name their folder or archive"),
+        ('use = "texts"\nleast = 2\nmost = 2', REST, "should be under the 2 words of the shortest text"),
+        ('use = "texts"', REST + CHECKS.replace("top = 2", "top = 20", 1), "analyses.substitution.top, 20, should be"),
+        ('use = "texts"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
+        ('use = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
+        ('use = "texts"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
+        ('use = "texts"\nroot = "nowhere"', REST, "there is no nowhere"),
+        ('use = "eraser-movies"', REST, "name their folder or archive"),
         (
-            'use = "texts\"',
+            'use = "texts"',
             REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "train"'),
             "holdfast train text-bilstm",
         ),
-        ('use = "texts\"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
-        ('use = "texts\"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
-        ('use = "eraser-movies\"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
-        ('use = "texts\"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
+        ('use = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
+        ('use = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
+        ('use = "eraser-movies"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
+        ('use = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars, estimate, known, means
 from holdfast.analyses.significance import Significance, significance

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Draw, ExtraMeasure, Stored, Subject
 from holdfast.analyses.result import Result, Row, bootstrap, plain
 from holdfast.cases import Cases

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars
 from holdfast.cases import Cases

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, estimate, plain
 from holdfast.cases import ANY, Cases

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars, estimate, known, means
 from holdfast.cases import Cases

@@ -137,24 +137,24 @@ class Wanted:
     reference: str | None
     seed: int
 
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse names of explainers that are not known, and options that apply to none of them."""
+        if self.objective not in (None, *_OBJECTIVES):
+            raise HoldfastError(f"--objective must be one of {', '.join(_OBJECTIVES)}, got {self.objective!r}.")
+        made: list[Any] = [Explainer.registry.maker(name)() for name in names]
+        known = {field.name for one in made for field in fields(one)}
+        for option in ("objective", "reference"):
+            if getattr(self, option) is not None and option not in known:
+                raise HoldfastError(f"{', '.join(names)} has no {option} to choose: leave --{option} out.")
+
     def explainers(self, names: Sequence[str], words: RandomWords | None = None) -> dict[str, Explainer]:
         """Return explainers by name with all settings that they have.
 
         Args:
-            names: Their names.
+            names: Their names, as ``check`` accepts them.
             words: Random words of the model, if the input is a text.
-
-        Raises:
-            HoldfastError: A name is not known, or an option applies to none of them.
         """
-        if self.objective not in (None, *_OBJECTIVES):
-            raise HoldfastError(f"--objective must be one of {', '.join(_OBJECTIVES)}, got {self.objective!r}.")
-        made: dict[str, Any] = {name: Explainer.registry.maker(name)() for name in names}
-        known = {field.name for one in made.values() for field in fields(one)}
-        for option in ("objective", "reference"):
-            if getattr(self, option) is not None and option not in known:
-                raise HoldfastError(f"{', '.join(names)} has no {option} to choose: leave --{option} out.")
-        return {name: self._with_settings(one, words) for name, one in made.items()}
+        return {name: self._with_settings(Explainer.registry.maker(name)(), words) for name in names}
 
     def _with_settings(self, made: Any, words: RandomWords | None) -> Explainer:
         known = {field.name for field in fields(made)}

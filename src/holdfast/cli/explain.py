@@ -55,11 +55,11 @@ def explain(
     wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed)
     path = arguments.output(out, modality)
     arguments.usable_device(device)
-    names = list(dict.fromkeys(map(str.strip, (methods or modality.explainer).split(","))))
-    wanted.explainers(names)  # refuses wrong names before a network is loaded
+    names = list(dict.fromkeys(map(str.strip, (modality.explainer if methods is None else methods).split(","))))
+    wanted.check(names)  # before a network is loaded
     subject = modality.read(source)
     cases = subject.ask(target, features)
-    if isinstance(size, int):  # a text may have fewer words
+    if isinstance(size, int) and isinstance(modality.top, int):  # a text may have fewer words
         wanted = replace(wanted, size=min(size, cases.features.count))
     explainers = wanted.explainers(names, subject.random_words)
     explanations = _explained(subject, cases, explainers, wanted, as_json)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 import typing
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tomllib
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.curve import SIZES

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from holdfast import published
+import holdfast.published as published
 from holdfast.analyses import Significance, bootstrap
 from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
@@ -40,8 +40,9 @@ def sections(results: Results) -> list[Section]:
         ("ablation", "Ablation: parts of the main method", [_ablation(results)]),
         ("probes", "Probes: why methods win or lose", [_probes(results)]),
         ("curves", "Curves", [_censored(results)]),
-        *((cls.name, cls.title, [*cls.tables(result, results)]) for cls, result in results.analyses.items()),
     ]
+    for cls, result in results.analyses.items():
+        made.append((cls.name, cls.title, [*cls.tables(result, results)]))
     filled = [Section(key, title, [table for table in tables if table]) for key, title, tables in made]
     return [section for section in filled if section.tables or section.key == "curves"]
 

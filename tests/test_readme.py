@@ -1,0 +1,54 @@
+"""The README: its examples run, its links lead somewhere, and it stays short."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    shlex.split(line.partition("#")[0])[1:]
+    for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith(".venv/bin/holdfast ")
+]
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+def test_links_lead_to_files() -> None:
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", README)]
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    order, value = done.stdout.splitlines()
+    assert set(re.findall(r"\w+", order)[:2]) == {"income", "debt"}
+    assert value.startswith("tensor([[0.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [c for c in COMMANDS if c[0] in ("explain", "robustness", "list")])
+def test_commands_run(arguments: list[str], tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("holdfast")), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_experiments_are_planned(tmp_path: Path) -> None:
+    (arguments,) = (c for c in COMMANDS if c[0] == "run")
+    command = [str(Path(sys.executable).with_name("holdfast")), *arguments, "--dry-run", "--limit", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [c[0] for c in COMMANDS if c[0] == "report"] == ["report"]
