@@ -71,8 +71,8 @@ class Explanation:
     new_probability: tuple[float, float]
     bound: str = "upper"
     uncertain: float | None = None
-    cost: Queries = Queries()
-    judging: Queries = Queries()
+    cost: Queries = field(default_factory=Queries)
+    judging: Queries = field(default_factory=Queries)
     notes: tuple[str, ...] = ()
     explainer: str = ""
     judge: str = ""

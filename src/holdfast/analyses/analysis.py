@@ -1,4 +1,4 @@
-"""The interface of analyses in experiments: settings, computation, packing for the store, table and plot in one file."""
+"""The interface of analyses in experiments: settings, computation, packing, table and plot in one file."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ReferenceValues(Result):
     draws: int
 
     def ranks(self) -> Tensor:
-        """Return the rank of each method's mean area, ``[methods, references, 2]``; 1 is best, equal areas share a rank."""
+        """Return the rank of each method's mean area, ``[methods, references, 2]``; 1 is best, equal areas share it."""
         mean = self.areas.mean(3)
         better = torch.stack([mean[..., 0], -mean[..., 1]], -1)
         return 1 + (better[None] > better[:, None]).sum(1)

@@ -27,8 +27,8 @@ from holdfast.table import Table
 class Sensitivity(Result):
     """SENS: 1 minus the smallest overlap of the top features at x and at a neighbour.
 
-    The paper's formula prints a maximum, which the neighbour y = x makes 0 for every explanation. Its text speaks of the
-    worst case, which is computed here. It is a lower bound, because neighbours are sampled.
+    The paper's formula prints a maximum, which the neighbour y = x makes 0 for every explanation. Its text speaks of
+    the worst case, which is computed here. It is a lower bound, because neighbours are sampled.
 
     Attributes:
         explainers: Names of the explainers.

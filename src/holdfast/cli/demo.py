@@ -31,8 +31,9 @@ def demo(
     usable_device(device)
     settings = load(_EXPERIMENT)
     console.print(
-        f"Explaining {digits} digits with {len(settings.explainers)} methods, and measuring for each how small a change "
-        "changes the prediction. This takes one to three minutes on two cores. Ctrl-C stops; the same command continues.",
+        f"Explaining {digits} digits with {len(settings.explainers)} methods, and measuring how small a change of the "
+        "relevant pixels, and of all others, changes the prediction. This takes one to three minutes on two cores. "
+        "Ctrl-C stops; the same command continues.",
         highlight=False,
     )
 

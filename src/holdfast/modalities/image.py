@@ -31,8 +31,8 @@ class ImageModality(Modality):
     legend: ClassVar[str] = (
         "The top {top} of the features by every method, that of Robustness-S̄r where it has two. Blue: pertinent "
         "positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, dark, and raised "
-        "by it. Yellow: not moved. The small pictures are the input after the smallest change of these features, and of "
-        "all others. The numbers are its length and the class that it leads to."
+        "by it. Yellow: not moved. The small pictures are the input after the smallest change of these features, and "
+        "of all others. The numbers are its length and the class that it leads to."
     )
 
     def accepts(self, source: Source) -> bool:

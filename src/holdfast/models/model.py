@@ -198,9 +198,8 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
         return
     fitting = [name for name, cls in registry.classes().items() if cls.requires <= model.access]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
-    raise HoldfastError(
-        f"{type(method).__name__} needs {method.needs}, and the {type(model).__name__} gives only {model.access}: {hint}."
-    )
+    given = f"the {type(model).__name__} gives only {model.access}"
+    raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {given}: {hint}.")
 
 
 def differentiable(model: Model) -> DifferentiableModel:

@@ -205,8 +205,8 @@ def _ablation(results: Results) -> Table | None:
         ratio = f"{results.main} / this method by {measure.name}"
         columns += [_arrow(measure), ratio, f"verdict by {measure.name}", *paper]
     note = (
-        f"{results.main} against its parts: Greedy tries every feature alone, One-Step Banzhaf values all of them once. "
-        "Where it was run, also against the paper's regression on a cheap attack."
+        f"{results.main} against its parts: Greedy tries every feature alone, One-Step Banzhaf values all of them "
+        "once. Where it was run, also against the paper's regression on a cheap attack."
     )
     return Table("ablation", "Ablation", tuple(columns), tuple(rows), note)
 
@@ -250,7 +250,7 @@ def _censored(results: Results) -> Table | None:
         return None
     columns = ("curve", *(size_text(size) for size in results.sizes), "total")
     note = (
-        f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count as "
-        "the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
+        f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count "
+        "as the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
     )
     return Table("censored", "Censored points", columns, tuple(rows), note)
