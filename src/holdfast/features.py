@@ -250,7 +250,7 @@ class Features:
         return replace(self, ids=ids)
 
     def at(self, which: slice | Tensor) -> Features:
-        """Return the features of some cases, by slice, index or mask; features that all cases share stay as they are."""
+        """Return the features of some cases, by slice, index or mask; shared features stay as they are."""
         if len(self.ids) == 1:
             return self
         names = self.names
