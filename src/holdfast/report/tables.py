@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,10 +31,10 @@ class Section(NamedTuple):
 
 
 def sections(results: Results) -> list[Section]:
-    """Return all sections of a report that have a table, in order."""
+    """Return all sections of a report that have a table or a figure, in order."""
     tested = results.compared("table")
     families = dict.fromkeys(measure.family for measure in results.measures("table"))
-    made: list[tuple[str, str, list[Table | None]]] = [
+    made: list[tuple[str, str, Sequence[Table | None]]] = [
         *((_key(family), family, [_areas(results, family, tested)]) for family in families),
         ("compared", "Significance", [_verdicts(results, tested), _tests(tested)]),
         ("pairs", "Both rankings by every criterion", [_crossed(results)]),
@@ -43,7 +44,8 @@ def sections(results: Results) -> list[Section]:
         *((cls.name, cls.title, [*cls.tables(result, results)]) for cls, result in results.analyses.items()),
     ]
     filled = [Section(key, title, [table for table in tables if table]) for key, title, tables in made]
-    return [section for section in filled if section.tables or section.key == "curves"]
+    drawn = {"curves", *(cls.name for cls, result in results.analyses.items() if cls.figures(result))}
+    return [section for section in filled if section.tables or section.key in drawn]
 
 
 def every_table(results: Results) -> list[Table]:
@@ -204,8 +206,8 @@ def _ablation(results: Results) -> Table | None:
         ratio = f"{results.main} / this method by {measure.name}"
         columns += [_arrow(measure), ratio, f"verdict by {measure.name}", *paper]
     note = (
-        f"{results.main} against its parts: Greedy tries every feature alone, One-Step Banzhaf values all of them once. "
-        "Where it was run, also against the paper's regression on a cheap attack."
+        f"{results.main} against its parts: Greedy tries every feature alone, One-Step Banzhaf values all of them "
+        "once. Where it was run, also against the paper's regression on a cheap attack."
     )
     return Table("ablation", "Ablation", tuple(columns), tuple(rows), note)
 
@@ -249,7 +251,7 @@ def _censored(results: Results) -> Table | None:
         return None
     columns = ("curve", *(size_text(size) for size in results.sizes), "total")
     note = (
-        f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count as "
-        "the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
+        f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count "
+        "as the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
     )
     return Table("censored", "Censored points", columns, tuple(rows), note)
