@@ -148,11 +148,12 @@ class StudyRecord:
             HoldfastError: They are not a study of this version of results.
         """
         try:
-            return _RECORD.validate_python(dict(content))
+            return _RECORD.validate_python(content)
         except ValidationError as error:
-            wrong = ".".join(str(part) for part in error.errors()[0]["loc"])
+            wrong = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its start"
             raise HoldfastError(
-                f"{path} holds a study that this version of holdfast cannot read (at {wrong}): run the experiment again."
+                f"{path} holds a study that this version of holdfast cannot read (at {wrong}): run the experiment "
+                "again."
             ) from error
 
 

@@ -182,10 +182,10 @@ class Store:
         """What the latest run set out to compute."""
         with _told(self.path):
             row = self._connection.execute("SELECT content FROM studies ORDER BY number DESC LIMIT 1").fetchone()
-        if row is None:
-            raise HoldfastError(f"{self.path} holds no study: no run has begun in it.")
-        content: dict[str, Any] = json.loads(row[0])
-        return content
+            if row is None:
+                raise HoldfastError(f"{self.path} holds no study: no run has begun in it.")
+            content: dict[str, Any] = json.loads(row[0])
+            return content
 
     def _unit(self, row: tuple[Any, ...]) -> Unit:
         key, kind, made_of, seconds, forward, gradient, machine, notes = row
