@@ -163,7 +163,10 @@ class Analysis(ABC):
     # ------------------------------------------------------------------ before anything is computed
 
     def check(self, methods: Sequence[str]) -> None:
-        """Refuse settings that name methods which the experiment does not have."""
+        """Refuse settings that name methods which the experiment does not have, or fewer than one example."""
+        examples = getattr(self, "examples", None)
+        if examples is not None and examples < 1:
+            raise HoldfastError(f"examples should be at least 1, got {examples}.")
         for method in getattr(self, "methods", None) or ():
             if method not in methods:
                 raise HoldfastError(f"methods should be of {', '.join(methods)}, got {method!r}.")

@@ -37,11 +37,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.x)
 
-    def some(self, first: int, count: int) -> FixedReference:
-        """Return some of the inputs as reference values."""
+    def some(self, first: int, count: int, name: str = "references") -> FixedReference:
+        """Return some of the inputs as reference values; ``name`` is the setting that asks for them."""
         chosen = self.x[first : first + count]
         if len(chosen) < count:
-            raise HoldfastError(f"references asks for more than the {len(self)} examples there are.")
+            raise HoldfastError(f"{name} asks for more than the {len(self)} examples there are.")
         return FixedReference.inputs(chosen)
 
     @property
