@@ -184,8 +184,8 @@ class _Builder:
             raise HoldfastError(f"{place}.of should be one of {known}, got {table.of!r}.")
         made: Any = self._made(table, Explainer.registry, place, self._sizes_first(table))
         explainers: dict[str, Explainer] = {BOTH: made}
-        if any(field.name == "objective" for field in fields(made)):
-            search = made.objective.robustness
+        search = getattr(getattr(made, "objective", None), "robustness", None)
+        if search is not None:
             if table.search is not None:
                 search = self._made(table.search, Robustness.registry, f"{place}.search")
             explainers = {side: replace(made, objective=make(search)) for side, make in _OBJECTIVES.items()}
