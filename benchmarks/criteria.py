@@ -21,6 +21,7 @@ import torch
 
 import holdfast as hf
 from holdfast.analyses import reference_values
+from holdfast.models.torch import layers_of
 from tables import RESULTS, hardware, show
 
 
@@ -99,7 +100,7 @@ def quantus_(options: argparse.Namespace) -> None:
             started = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                theirs = flipping(model=cases.model.module, x_batch=x, y_batch=y, a_batch=a, softmax=True)
+                theirs = flipping(model=layers_of(cases.model).module, x_batch=x, y_batch=y, a_batch=a, softmax=True)
             seconds["Quantus"].append(time.perf_counter() - started)
         own, other = (statistics.median(taken) for taken in seconds.values())
         difference = float((ours - torch.as_tensor(np.array(theirs))).abs().max())

@@ -30,7 +30,7 @@ SIZES = (0.05, 0.25, 0.45)
 def study(digits: int, first: int = 200) -> Study:
     """One ranking and one curve a block of one digit: nothing that could be computed together."""
     cases = hf.data.mnist_cnn().ask(hf.data.mnist().x[first : first + digits])
-    method, measure = Method("Greedy-AS", {"both": EXPLAINER}), Measure("S̄r", CRITERION, "rest")
+    method, measure = Method("Greedy-AS", {"both": EXPLAINER}), Measure("S̄r", CRITERION)
     return Study("engines", cases, (method,), (measure,), "Greedy-AS", sizes=SIZES, block=1)
 
 

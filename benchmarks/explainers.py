@@ -28,6 +28,7 @@ from captum.attr._utils.lrp_rules import EpsilonRule
 from torch import Tensor, nn
 
 import holdfast as hf
+from holdfast.models.torch import layers_of
 from tables import RESULTS, hardware, show, wait
 
 Peer = Callable[[hf.Cases], Any]
@@ -128,12 +129,14 @@ def _timed(*runs: Callable[[], Any]) -> list[float]:
 
 
 def _saliency(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.Saliency(cases.model.module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
+    found: Tensor = captum.Saliency(layers_of(cases.model).module).attribute(
+        cases.x.clone().requires_grad_(), target=cases.label
+    )
     return found
 
 
 def _integrated(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.IntegratedGradients(cases.model.module).attribute(
+    found: Tensor = captum.IntegratedGradients(layers_of(cases.model).module).attribute(
         cases.x, target=cases.label, n_steps=10, internal_batch_size=max(256, len(cases))
     )
     return found
@@ -141,7 +144,7 @@ def _integrated(cases: hf.Cases) -> Tensor:
 
 def _gradient_shap(cases: hf.Cases) -> Tensor:
     """In pieces of 10 digits: all at once it needs 100 times the batch in memory and is slower."""
-    method = captum.GradientShap(cases.model.module)
+    method = captum.GradientShap(layers_of(cases.model).module)
     parts = [
         method.attribute(
             part.x, torch.rand(100, *part.x.shape[1:], device=part.x.device), n_samples=100, target=part.label
@@ -152,20 +155,24 @@ def _gradient_shap(cases: hf.Cases) -> Tensor:
 
 
 def _ablation(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.FeatureAblation(cases.model.module).attribute(cases.x, target=cases.label)
+    found: Tensor = captum.FeatureAblation(layers_of(cases.model).module).attribute(cases.x, target=cases.label)
     return found
 
 
 def _deep_lift(cases: hf.Cases) -> Tensor:
-    found: Tensor = captum.DeepLift(cases.model.module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
+    found: Tensor = captum.DeepLift(layers_of(cases.model).module).attribute(
+        cases.x.clone().requires_grad_(), target=cases.label
+    )
     return found
 
 
 def _lrp(cases: hf.Cases) -> Tensor:
-    for layer in cases.model.module.modules():
+    for layer in layers_of(cases.model).module.modules():
         if isinstance(layer, nn.Flatten):
             layer.rule = EpsilonRule()
-    found: Tensor = captum.LRP(cases.model.module).attribute(cases.x.clone().requires_grad_(), target=cases.label)
+    found: Tensor = captum.LRP(layers_of(cases.model).module).attribute(
+        cases.x.clone().requires_grad_(), target=cases.label
+    )
     return found
 
 
@@ -192,7 +199,7 @@ def shap_(options: argparse.Namespace) -> None:
 
 
 def _kernel_shap(cases: hf.Cases, samples: int, at_once: int) -> Tensor:
-    found: Tensor = captum.KernelShap(cases.model.module).attribute(
+    found: Tensor = captum.KernelShap(layers_of(cases.model).module).attribute(
         cases.x, target=cases.label, n_samples=samples, perturbations_per_eval=at_once
     )
     return found

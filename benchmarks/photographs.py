@@ -79,10 +79,12 @@ def network(options: argparse.Namespace) -> None:
         "channels last": Execution(channels_last=True),
         "folded": Execution(fold=True),
         "folded, channels last": Execution(fold=True, channels_last=True),
-    } | ({"folded, channels last, float16": Execution(fold=True, channels_last=True, draft=half)} if gpu else {})
+    } | (
+        {"folded, channels last, float16": Execution(fold=True, channels_last=True, low_precision=half)} if gpu else {}
+    )
     table = []
     for name, pace in forms.items():
-        own = model.through(model.module)
+        own = model.with_module(model.module)
         own.execution = pace
         best = max((rows_a_second(own, x, size), size) for size in ((64, 256, 512) if gpu else (4, 8, 16)))
         table.append({"form": name, "rows/s": best[0], "rows at a time": best[1]})
@@ -104,7 +106,7 @@ def compiled(options: argparse.Namespace) -> None:
         seconds = [started]
         for _ in range(12):
             points = rows.detach().requires_grad_(True)
-            half = model.execution.draft
+            half = model.execution.low_precision
             with torch.autocast(rows.device.type, dtype=half, enabled=half is not None):
                 scores = module(points)
             torch.autograd.grad(scores.float().amax(1).sum(), points)
@@ -121,7 +123,7 @@ def rows_a_second(model: hf.TorchModel, x: torch.Tensor, size: int) -> float:
     for warm in (True, False):
         started = time.perf_counter()
         for _ in range(2 if warm else passes):
-            model.gradient(rows, lambda z: z.amax(1), draft=True)
+            model.gradient(rows, lambda z: z.amax(1), low_precision=True)
         wait(rows.is_cuda)
     return passes * size / (time.perf_counter() - started)
 
@@ -165,11 +167,11 @@ def explain(options: argparse.Namespace) -> None:
 def draft(options: argparse.Namespace) -> None:
     """Whether half precision in the search costs quality: the same judge, in single precision, on both."""
     fast, x = imagenet_classifier(options.device), pictures(options)
-    if fast.execution.draft is None:
+    if fast.execution.low_precision is None:
         print("\nno drafts in half precision on this device")
         return
-    exact = fast.through(copy.deepcopy(fast.module))
-    exact.execution = replace(fast.execution, draft=None)
+    exact = fast.with_module(copy.deepcopy(fast.module))
+    exact.execution = replace(fast.execution, low_precision=None)
     table = []
     for features in options.features:
         areas = []

@@ -24,9 +24,10 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.robustness import METHODS, Rows
-from holdfast.robustness.method import measure
+from holdfast.robustness import Rows
+from holdfast.robustness.norms import norm_of
 from holdfast.robustness.rows import margin
+from holdfast.robustness.witnesses import measure
 from tables import RESULTS, bare_speed, hardware, show, wait
 from yardsticks import yardsticks
 
@@ -125,7 +126,7 @@ def tightness(options: argparse.Namespace) -> None:
         for name, attack in yardsticks(p).items():
             before = cases.model.queries
             delta = attack(rows)
-            keep(name, measure(rows, delta, p)[0], (cases.model.queries - before).gradient)
+            keep(name, measure(rows, delta, norm_of(p))[0], (cases.model.queries - before).gradient)
         for preset in ("quick", "default", "thorough"):
             radii = getattr(hf.Judge, preset)(p)(cases, subsets)
             keep(f"Judge.{preset}", radii.radius, radii.queries.gradient)
@@ -181,7 +182,7 @@ def linear(options: argparse.Namespace) -> None:
     table = []
     for p in NORMS:
         exact = hf.ExactLinear(p)(cases, subsets).radius
-        for kind in METHODS:
+        for kind in hf.Robustness.registry.classes().values():
             radii = kind(p=p)(cases, subsets)  # type: ignore[call-arg]  # every method takes p
             ratio = radii.radius / exact
             table.append(

@@ -8,7 +8,8 @@ import time
 import torch
 
 import holdfast as hf
-from holdfast.experiment.jobs import processor
+from holdfast.experiment.performance import processor
+from holdfast.models.torch import layers_of
 
 RESULTS: dict[str, list[dict[str, object]]] = {}
 
@@ -36,7 +37,7 @@ def _cell(value: object) -> str:
 def bare_speed(cases: hf.Cases) -> float:
     """Rows a second of forward + gradient, at the best batch size."""
     gpu = cases.x.is_cuda
-    net, best = cases.model.module, 0.0
+    net, best = layers_of(cases.model).module, 0.0
     for size in (512, 1024, 2048, 4096, 8192) if gpu else (16, 32, 64, 128, 256, 512):
         x = cases.x[:1].expand(size, *[-1] * (cases.x.ndim - 1)).contiguous()
         repeats = max(4, 20_000 // size) if gpu else max(4, 3_000 // size)

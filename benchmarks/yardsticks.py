@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.models.model import Queries
+from holdfast.models.torch import layers_of
 from holdfast.robustness import Rows
 
 Attack = Callable[[Rows], Tensor]
@@ -26,7 +27,7 @@ class Masked(nn.Module):
         rows = self.rows
         moved = torch.where(rows.free, inputs.flatten(1), rows.x).reshape(inputs.shape)
         rows.model.queries += Queries(forward=len(rows), gradient=len(rows) * torch.is_grad_enabled())
-        logits: Tensor = rows.model.module(moved)
+        logits: Tensor = layers_of(rows.model).module(moved)
         return logits
 
 

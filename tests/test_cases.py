@@ -51,10 +51,13 @@ def test_sub_batches_keep_their_own_features() -> None:
         ({"label": 4}, "class from 0 to 3"),
         ({"label": -1}, "class from 0 to 3"),
         ({"label": [0, 1]}, "one a case"),
-        ({"label": 0.5}, "integers"),
+        ({"label": 0.5}, "class numbers or names, got torch.float32"),
         ({"target": 9}, "class from 0 to 3"),
         ({"label": [0, 1, 2], "target": [1, 2, 2]}, "its own label 2"),
         ({"features": torch.arange(5)}, "do not fit"),
+        ({"features": "patches"}, "features must be pixels, patches:N or superpixels:N, got 'patches'"),
+        ({"features": "patches:4"}, "expected an image shape"),
+        ({"label": True}, "class numbers or names"),
         ({"features": torch.rand(12)}, "integers"),
     ],
 )
@@ -70,7 +73,7 @@ def test_bad_questions_get_one_clear_error(arguments: dict[str, Any], message: s
     [
         (torch.ones(3, 2, 11, dtype=torch.bool), r"\[3, K, 12\]"),
         (torch.ones(2, 2, 12, dtype=torch.bool), r"\[3, K, 12\]"),
-        (torch.ones(3, 12, dtype=torch.bool), r"\[3, K, 12\]"),
+        (torch.ones(12, dtype=torch.bool), r"\[3, K, 12\]"),
         (torch.ones(3, 0, 12, dtype=torch.bool), r"\[3, K, 12\]"),
         (torch.ones(3, 2, 12), "bool"),
     ],
@@ -84,8 +87,28 @@ def test_bad_subsets_start_nothing(subsets: torch.Tensor, message: str) -> None:
     assert model.queries == before
 
 
+def test_one_subset_a_case_needs_no_axis_of_its_own() -> None:
+    cases = _model().ask(X)
+    assert torch.equal(cases.subsets(np.ones((3, 12), bool)), torch.ones(3, 1, 12, dtype=torch.bool))
+
+
 def test_bounds_that_do_not_fit_the_input_are_refused() -> None:
     for shape in ((5,), (2, 12)):
         model = hf.TorchModel(small_net(), bounds=(torch.zeros(shape), torch.ones(shape)))
         with pytest.raises(hf.HoldfastError, match="do not fit"):
             model.ask(X)
+
+
+def test_image_features_are_made_from_text() -> None:
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 2)).eval()
+    cases = hf.TorchModel(net).ask(np.zeros((2, 1, 8, 8), np.float32), label=np.array([0, 1]), features="patches:4")
+    assert cases.features.count == 4
+    assert cases.label.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("method", [hf.GreedyAS(), hf.Grad(), hf.Anchor()])
+def test_inputs_are_not_cases(method: hf.Explainer) -> None:
+    with pytest.raises(hf.HoldfastError, match=r"expected cases, made by model\.ask\(x\), got Tensor"):
+        method(X)  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(hf.HoldfastError, match=r"expected cases, made by model\.ask\(x\), got ndarray"):
+        hf.Insertion()(X.numpy(), np.ones((3, 1, 12), bool))  # type: ignore[arg-type]  # wrong on purpose

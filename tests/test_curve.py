@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -13,13 +14,13 @@ from holdfast.criteria.criterion import Criterion
 from toys import small_net
 
 
-def _asked(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, hf.Ranking]:
+def _cases_and_ranking(bounds: tuple[float, float] | None = (0, 1)) -> tuple[hf.Cases, hf.Ranking]:
     cases = hf.TorchModel(small_net(), bounds).ask(torch.rand(4, 12, generator=torch.Generator().manual_seed(0)))
     return cases, hf.Grad()(cases)
 
 
 def test_a_curve_is_the_criterion_along_the_sizes() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     criterion = hf.RobustnessRest(hf.MinNorm())
     curve = hf.trace(cases, ranking, criterion, (0.25, 0.5))
     assert torch.equal(curve.values, criterion(cases, ranking.top((0.25, 0.5))))
@@ -51,7 +52,7 @@ def test_without_bounds_a_censored_curve_has_no_area() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     for sizes in ((), (0.5, 0.25), (0.5, 0.5), (2, 1), (0, 1), (1, 0.5), (1, 13), (0.5, 1.5)):
         with pytest.raises(hf.HoldfastError):
             hf.trace(cases, ranking, hf.RobustnessRest(), sizes)
@@ -67,23 +68,55 @@ class Size(Criterion):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, cases: hf.Cases, relevant: Any, *, progress: object = None) -> Tensor:
-        return cases.subsets(relevant).sum(2).to(cases.x)
+    def measure(self, cases: hf.Cases, relevant: Tensor, progress: object) -> Tensor:
+        return relevant.sum(2).to(cases.x)
 
 
 def test_any_criterion_can_be_traced() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     assert hf.trace(cases, ranking, Size(), (0.25, 0.75)).auc().tolist() == [50 * 6] * 4
 
 
 def test_a_point_at_which_nothing_can_move_has_no_value() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     curve = hf.trace(cases, ranking, hf.RobustnessRest(hf.MinNorm(steps=10)), (0.25, 1.0))
     with pytest.raises(hf.HoldfastError, match="no feature is left to move"):
         curve.auc()
 
 
 def test_a_ranking_of_other_features_is_refused() -> None:
-    cases, ranking = _asked()
+    cases, ranking = _cases_and_ranking()
     with pytest.raises(hf.HoldfastError, match="cases with another number of features"):
         hf.trace(cases, replace(ranking, count=ranking.count - 1), hf.Insertion(0.0))
+
+
+def test_one_size_arrays_classes_and_names_are_taken() -> None:
+    cases, ranking = _cases_and_ranking()
+    expected = hf.trace(cases, ranking, hf.Insertion(), (0.2,))
+    for criterion in (hf.Insertion, "insertion"):
+        curve = hf.trace(cases, ranking, criterion, 0.2)
+        assert curve.criterion == expected.criterion
+        assert torch.equal(curve.values, expected.values)
+    assert hf.trace(cases, ranking, hf.Insertion, 3).sizes.tolist() == [3]
+    assert hf.trace(cases, ranking, hf.Insertion, np.arange(1, 4)).sizes.tolist() == [1, 2, 3]
+    assert hf.trace(cases, ranking, hf.Insertion, np.array([0.25, 0.5])).sizes.tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cases": torch.rand(4, 12)}, r"expected cases, made by model\.ask\(x\), got Tensor"),
+        ({"ranking": hf.Grad()}, r"expected a ranking, made by explainer\(cases\) or Ranking\.by_score, got Grad"),
+        ({"ranking": torch.rand(4, 12)}, "expected a ranking"),
+        ({"criterion": hf.MinNorm()}, "expected a holdfast criterion, got MinNorm"),
+        ({"criterion": "insertoin"}, "there is no criterion 'insertoin'. Did you mean insertion"),
+        ({"sizes": "20%"}, "sizes must be"),
+        ({"sizes": True}, "sizes must be"),
+        ({"sizes": [0.5, 5]}, "sizes must be rising"),
+    ],
+)
+def test_what_is_mixed_up_is_refused_in_one_sentence(arguments: dict[str, Any], message: str) -> None:
+    cases, ranking = _cases_and_ranking()
+    with pytest.raises(hf.HoldfastError, match=message) as caught:
+        hf.trace(**{"cases": cases, "ranking": ranking, "criterion": hf.Insertion(), **arguments})
+    assert "\n" not in str(caught.value)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
@@ -62,3 +65,65 @@ def test_bad_scores_are_refused() -> None:
         hf.Ranking.by_score(_cases(), torch.full((3, 12), torch.nan).double())
     with pytest.raises(hf.HoldfastError, match="at least one size"):
         hf.Ranking.by_score(_cases(), torch.rand(3, 12).double()).top([])
+
+
+def test_one_size_needs_no_list() -> None:
+    ranking = hf.Ranking.by_score(_cases(), torch.arange(12.0).expand(3, -1))
+    assert torch.equal(ranking.top(0.25), ranking.top([0.25]))
+    assert torch.equal(ranking.top(5), ranking.top([5]))
+    assert torch.equal(ranking.top(np.array([0.25, 0.5])), ranking.top([0.25, 0.5]))
+
+
+def test_arrays_lists_and_whole_numbers_are_scores() -> None:
+    expected = hf.Ranking.by_score(_cases(1), torch.arange(12.0)[None]).order
+    for scores in (
+        np.arange(12.0)[None],
+        [list(range(12))],
+        torch.arange(12)[None],
+        torch.arange(12.0)[None].requires_grad_(),
+    ):
+        assert torch.equal(hf.Ranking.by_score(_cases(1), scores).order, expected)
+    assert torch.equal(hf.Ranking(expected.numpy(), np.zeros((1, 12)), np.array([12])).order, expected)  # type: ignore[arg-type]  # arrays are accepted
+
+
+def _images(features: Any = None) -> hf.Cases:
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 2)).eval()
+    return hf.TorchModel(net).ask(torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)), features=features)
+
+
+def test_attributions_in_the_shape_of_the_input_are_summed_over_features_with_their_signs() -> None:
+    values = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1))
+    for features, expected in (
+        (None, values.sum(1).flatten(1)),
+        ("patches:2", torch.nn.functional.avg_pool2d(values, 2, divisor_override=1).sum(1).flatten(1)),
+        (hf.Features.pixels((3, 4, 4), "separate"), values.flatten(1)),
+    ):
+        ranking = hf.Ranking.by_score(_images(features), values.numpy())
+        torch.testing.assert_close(ranking.scores, expected)
+
+
+def test_a_map_of_an_image_has_one_channel() -> None:
+    values = torch.randn(2, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+    for given in (values, values[:, 0]):
+        assert torch.equal(hf.Ranking.by_score(_images(), given).scores, values.flatten(1))
+    separate = hf.Ranking.by_score(_images(hf.Features.pixels((3, 4, 4), "separate")), values)
+    assert torch.equal(separate.scores, values.expand(-1, 3, -1, -1).flatten(1))
+
+
+def test_attributions_of_grouped_columns_are_summed() -> None:
+    model = hf.TorchModel(small_net())
+    cases = model.ask(torch.rand(2, 12), features=hf.Features.columns([[0, 1], [2], [3, 4, 5]], n=12))
+    values = torch.randn(2, 12)
+    expected = torch.stack([values[:, :2].sum(1), values[:, 2], values[:, 3:6].sum(1)], 1)
+    torch.testing.assert_close(hf.Ranking.by_score(cases, values).scores, expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 17), (2, 3, 4), (2, 2, 4, 4), (1, 3, 4, 4), (3, 4, 4), (2, 1, 1, 1), (2,)])
+def test_scores_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(hf.HoldfastError, match="scores"):
+        hf.Ranking.by_score(_images(), torch.rand(shape))
+
+
+def test_inputs_are_not_cases() -> None:
+    with pytest.raises(hf.HoldfastError, match=r"expected cases, made by model\.ask\(x\), got Tensor"):
+        hf.Ranking.by_score(torch.rand(3, 12), torch.rand(3, 12))  # type: ignore[arg-type]  # wrong on purpose

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 
 import holdfast as hf
-from holdfast.reference import kept_scores, live_features, read_reference, reference_points
+from holdfast.models.torch import layers_of
+from holdfast.reference import FixedReference, kept_scores, live_features, read_reference, reference_points
 from toys import small_net
 
 
@@ -100,12 +102,12 @@ def test_kept_scores_are_the_models_own() -> None:
     cases = _cases(features)
     kept = torch.tensor([[True, False, True, False], [False, False, False, True]])
     case = torch.tensor([2, 0])
-    found = kept_scores(cases, reference_points(cases, 0.5), case, lambda piece: kept[piece])
+    scores = kept_scores(cases, reference_points(cases, 0.5), case, lambda piece: kept[piece])
     by_hand = cases.x[case].clone()
     by_hand[0, [2, 3, 6, 7]] = 0.5
     by_hand[1, :6] = 0.5
-    logits = cases.model.module(by_hand)
-    torch.testing.assert_close(found, logits[torch.arange(2), cases.label[case]])
+    logits = layers_of(cases.model).module(by_hand)
+    torch.testing.assert_close(scores, logits[torch.arange(2), cases.label[case]])
 
 
 def test_live_features_differ_from_the_reference_somewhere() -> None:
@@ -114,3 +116,19 @@ def test_live_features_differ_from_the_reference_somewhere() -> None:
     x[0, 5] = 0.1
     cases = hf.TorchModel(small_net(), (0, 1)).ask(x, features=features)
     assert live_features(cases, reference_points(cases, 0.0)).tolist() == [[False, True, False]]
+
+
+def test_arrays_and_lists_are_references() -> None:
+    values = np.full(12, 0.25)
+    expected = repr(hf.Insertion(torch.full((12,), 0.25)))
+    for given in (values, values.tolist(), FixedReference(values)):
+        assert repr(hf.Insertion(given)) == expected  # type: ignore[arg-type]  # arrays and lists are accepted
+    assert hf.LeaveOneOut(np.float32(0.5)).reference == 0.5  # type: ignore[arg-type]  # so are NumPy numbers
+    rows = np.random.default_rng(0).random((5, 12))
+    assert hf.ExpectedGradients(rows, samples=3)(_cases()).order.shape == (3, 12)  # type: ignore[arg-type]  # an array
+    assert repr(hf.Anchor(references=rows)) == repr(hf.Anchor(references=torch.as_tensor(rows)))  # type: ignore[arg-type]  # an array
+
+
+def test_a_truth_value_is_no_reference() -> None:
+    with pytest.raises(hf.HoldfastError, match=r"reference must be a number, a tensor or one of .*, got torch\.bool"):
+        read_reference(True)

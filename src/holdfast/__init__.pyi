@@ -42,9 +42,12 @@ from .models.torch import TorchModel as TorchModel
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
 from .robustness.judge import Judge as Judge
+from .robustness.kinds import Attack as Attack
+from .robustness.kinds import Certificate as Certificate
+from .robustness.kinds import Exact as Exact
 from .robustness.linear import ExactLinear as ExactLinear
-from .robustness.method import Radii as Radii
 from .robustness.method import Robustness as Robustness
 from .robustness.minnorm import MinNorm as MinNorm
 from .robustness.pgd import PGD as PGD
+from .robustness.radii import Radii as Radii
 from .version import __version__ as __version__

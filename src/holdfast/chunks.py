@@ -1,4 +1,4 @@
-"""Work cut into pieces that fit memory: a piece that does not fit is halved, never the end of a run."""
+"""Work in batches that fit memory: a batch that does not fit is halved and tried again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ import torch
 
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
-"""Called with (done, in all): rows of a measurement, features of an explanation."""
+"""Called with (done, total): rows of a measurement, features of an explanation."""
 
 
 def chunked(work: Callable[[slice], Result], rows: int, size: int) -> Iterator[tuple[slice, Result]]:
-    """Yield ``(piece, work(piece))`` over ``range(rows)``, at most ``size`` rows at a time.
+    """Run ``work`` on consecutive pieces of ``range(rows)``.
 
-    When a piece runs out of memory its size is halved for good and the piece is tried again.
+    A piece that runs out of memory is halved, and so are all pieces after it.
+
+    >>> [result for _, result in chunked(lambda piece: piece.stop - piece.start, 10, 4)]
+    [4, 4, 2]
+
+    Args:
+        work: From a slice of the rows to a result.
+        rows: The number of rows.
+        size: The largest number of rows in a piece.
+
+    Yields:
+        Each piece and its result.
     """
     start = 0
     while start < rows:
@@ -30,16 +41,16 @@ def chunked(work: Callable[[slice], Result], rows: int, size: int) -> Iterator[t
             yield piece, result
             start = piece.stop
             continue
-        # Outside the handler the traceback no longer holds the tensors of the failed piece.
+        # Outside the handler the traceback no longer keeps the tensors of the failed piece alive.
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 def memory_budget(device: torch.device) -> int:
-    """Bytes that results kept between passes may take: few on a CPU, whose memory others share, a part of a GPU's."""
+    """Return how many bytes results kept between passes may use: 1 GiB on a CPU, a sixteenth of a GPU's memory."""
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 2**30
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether that is what the error says."""
+    """Return whether an error says that memory ran out."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

@@ -1,31 +1,32 @@
-"""A criterion along the sizes of the relevant set, and the area under it."""
+"""A criterion as a function of the size of the relevant set, and the area under it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
-from holdfast.criteria.criterion import Criterion
+from holdfast.criteria.criterion import Criterion, read_criterion
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking, features_of
-
-SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
-"""The paper's: the top 5, 10, … 45 % of the features."""
-FULL = tuple(percent / 100 for percent in range(0, 105, 5))
-"""From none to all of them; for criteria that have a value at both ends, as Insertion and Deletion have."""
+from holdfast.sizes import FULL as FULL
+from holdfast.sizes import SIZES as SIZES
+from holdfast.sizes import Sizes, read_sizes
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Values ``[B, P]`` of a criterion at P sizes of the relevant set; ``inf`` where censored.
+    """The values of a criterion at P sizes of the relevant set.
 
-    ``sizes [P]`` are shares of the features, or whole numbers of them.
-    ``ceiling [B, P]`` is the largest value possible, which stands in for censored ones in ``capped`` and ``auc``.
+    Attributes:
+        sizes: ``[P]``: shares of the features (float), or numbers of them (int).
+        values: ``[B, P]``; ``inf`` where no value was found (censored).
+        ceiling: ``[B, P]``: the largest possible value. ``capped`` and ``auc`` use it in place of censored values.
+        criterion: The criterion, as text.
+        explainer: The explainer that made the ranking, as text.
     """
 
     sizes: Tensor
@@ -36,48 +37,94 @@ class Curve:
 
     @property
     def censored(self) -> Tensor:
-        """Where no change of the decision was found: bool ``[B, P]``."""
+        """Bool ``[B, P]``: where no change of the decision was found."""
         return torch.isinf(self.values)
 
     def capped(self) -> Tensor:
-        """Values with the largest move that the box allows in place of censored ones."""
+        """Return the values ``[B, P]`` with the ceiling in place of censored ones.
+
+        Raises:
+            HoldfastError: A censored point has no ceiling, or no feature is left to move there.
+        """
         if bool((self.censored & (self.ceiling == 0)).any()):
-            raise HoldfastError(
-                "at some sizes no feature is left to move: such a point has no value, ask for smaller ones."
-            )
+            raise HoldfastError("no feature is left to move at some sizes, so there is no value: use smaller sizes.")
         if bool(self.values.isnan().any()):
             raise HoldfastError("some values of the criterion are NaN: there is no area under them.")
         values = torch.where(self.censored, self.ceiling, self.values)
         if not bool(torch.isfinite(values).all()):
             raise HoldfastError(
-                f"{int(self.censored.sum())} of {self.values.numel()} points are censored and the model has no bounds "
-                "to cap them by: leave these cases out or search harder."
+                f"{int(self.censored.sum())} of {self.values.numel()} points are censored, and the model has no bounds "
+                "to cap them by: leave these cases out or use a more thorough search."
             )
         return values
 
     def auc(self) -> Tensor:
-        """Area under the curve of each case ``[B]``, by the trapezoid rule: shares in percent, as in the paper."""
+        """Return the area under the curve of each case, ``[B]``, by the trapezoid rule over ``along()``.
+
+        Raises:
+            HoldfastError: There is only one size, or a value is unknown.
+        """
         if len(self.sizes) < 2:
-            raise HoldfastError("an area needs at least two sizes.")
+            raise HoldfastError(f"an area needs at least two sizes, got {len(self.sizes)}.")
         return torch.trapezoid(self.capped(), self.along(), dim=1)
 
     def along(self) -> Tensor:
-        """The sizes as an axis: shares in percent, or numbers of features."""
+        """Return the sizes as an axis, ``[P]``: shares in percent, as in the paper, or numbers of features."""
         return 100 * self.sizes if self.sizes.is_floating_point() else self.sizes
 
 
 def trace(
     cases: Cases,
     ranking: Ranking,
-    criterion: Criterion,
-    sizes: Sequence[float] | Sequence[int] = SIZES,
+    criterion: Criterion | type[Criterion] | str,
+    sizes: Sizes = SIZES,
     *,
     progress: Progress | None = None,
 ) -> Curve:
-    """Judge a ranking: the criterion of its top 5 %, 10 %, … 45 %, all sizes asked together.
+    """Evaluate a ranking: measure a criterion at several sizes of the relevant set, all in one call.
 
-    Whole ``sizes`` are numbers of features: ``range(1, 6)`` are the top 1, 2, … 5.
+    >>> from holdfast.models.torch import TorchModel
+    >>> net = torch.nn.Linear(3, 2, bias=False).eval()
+    >>> net.weight.data = torch.tensor([[3.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    >>> cases = TorchModel(net, bounds=(0, 1)).ask(torch.ones(1, 3))
+    >>> trace(cases, Ranking.by_score(cases, [[0.5, 0.1, 0.9]]), "robustness-rest", sizes=[1, 2]).values.shape
+    torch.Size([1, 2])
+
+    Args:
+        cases: The cases that were ranked.
+        ranking: An order of their features, made by an explainer or by ``Ranking.by_score``.
+        criterion: What to measure: an instance, a class that needs no settings, or a name.
+        sizes: Rising shares of the features (float) or numbers of them (int), such as ``range(1, 6)``. Default: the
+            paper's 5, 10, … 45 %.
+        progress: Called with (done, total) while it runs.
+
+    Returns:
+        One value for each case and size.
+
+    Raises:
+        HoldfastError: An argument is malformed, or the ranking belongs to other cases.
     """
+    check_cases(cases)
+    _check_ranking(cases, ranking)
+    criterion = read_criterion(criterion)
+    numbers = read_sizes(sizes)
+    if {type(size) for size in numbers} not in ({float}, {int}) or list(numbers) != sorted(set(numbers)):
+        raise HoldfastError(
+            f"sizes must be rising shares of the features between 0 and 1 or rising numbers of them, got {sizes!r}."
+        )
+    relevant = ranking.top(numbers)
+    values = criterion(cases, relevant, progress=progress)
+    ceiling = criterion.ceiling(cases, relevant)
+    along = torch.tensor(numbers, device=values.device)
+    along = along.to(values.dtype) if along.is_floating_point() else along
+    return Curve(along, values, ceiling, repr(criterion), ranking.method)
+
+
+def _check_ranking(cases: Cases, ranking: object) -> None:
+    """Refuse what is not a ranking of these cases."""
+    if not isinstance(ranking, Ranking):
+        kind = type(ranking).__name__
+        raise HoldfastError(f"expected a ranking, made by explainer(cases) or Ranking.by_score, got {kind}.")
     if len(ranking) != len(cases) or ranking.order.shape[1] != cases.features.count:
         raise HoldfastError(
             f"the ranking orders {tuple(ranking.order.shape)} features, the cases have "
@@ -85,14 +132,3 @@ def trace(
         )
     if not torch.equal(ranking.count.to(cases.x.device), features_of(cases).sum(1)):
         raise HoldfastError("the ranking is of cases with another number of features.")
-    kinds = {type(size) for size in sizes}
-    if kinds not in ({float}, {int}) or list(sizes) != sorted(set(sizes)):
-        raise HoldfastError(
-            f"sizes must be rising shares of the features between 0 and 1 or rising numbers of them, got {list(sizes)}."
-        )
-    relevant = ranking.top(sizes)
-    values = criterion(cases, relevant, progress=progress)
-    ceiling = criterion.ceiling(cases, relevant)
-    along = torch.tensor(sizes, device=values.device)
-    along = along.to(values.dtype) if along.is_floating_point() else along
-    return Curve(along, values, ceiling, repr(criterion), ranking.method)

@@ -1,4 +1,4 @@
-"""An order of the features: what an explanation says."""
+"""An order of the features: the result of an explainer."""
 
 from __future__ import annotations
 
@@ -10,19 +10,31 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.cases import Cases, check_cases
 from holdfast.draws import generator
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
+from holdfast.sizes import Sizes, read_sizes, size_of
+from holdfast.sizes import check_size as check_size
+from holdfast.sizes import size_text as size_text
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The features of each case, most relevant first: ``order [B, d]``, with ``scores [B, d]`` that fall along it.
+    """The features of each case, most relevant first. ``ranking[2:5]`` are the rankings of some cases.
 
-    ``scores`` are indexed by feature and rank exactly as ``order`` does. ``count [B]`` is the number of features the
-    case has; what is past it is padding that moves nothing, and comes last. ``uncertain [B]``, where errors are known, is
-    the share of the features whose place ahead of a cut is not settled: a standard error less and they would miss it.
-    ``empty [B]``: the order of a case says nothing, as its ``notes`` explain.
+    >>> ranking = Ranking(torch.tensor([[2, 0, 1]]), torch.tensor([[0.5, 0.1, 0.9]]), torch.tensor([3]))
+    >>> ranking.top(2)
+    tensor([[[ True, False,  True]]])
+
+    Attributes:
+        order: Feature numbers ``[B, d]``, most relevant first. Features that a case does not have (padding) come last.
+        scores: The score of each feature, ``[B, d]``, indexed by feature. Scores never rise along ``order``.
+        count: The number of features that each case has, ``[B]``.
+        method: The explainer that made it, as text.
+        uncertain: ``[B]``: the share of chosen features whose score is within a standard error of the best one that was
+            not chosen. None where errors are unknown.
+        notes: Sentences about cases that need careful interpretation.
+        uninformative: Bool ``[B]``: the order of this case has no meaning; ``notes`` say why. Default: none.
     """
 
     order: Tensor
@@ -31,9 +43,11 @@ class Ranking:
     method: str = ""
     uncertain: Tensor | None = None
     notes: tuple[str, ...] = ()
-    uninformative: Tensor = None  # type: ignore[assignment]  # none of them, unless said
+    uninformative: Tensor = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
+        for name in ("order", "scores", "count"):
+            object.__setattr__(self, name, torch.as_tensor(getattr(self, name)))
         if self.uninformative is None:
             object.__setattr__(self, "uninformative", torch.zeros_like(self.count, dtype=torch.bool))
         if self.order.shape != self.scores.shape or self.order.ndim != 2:
@@ -60,17 +74,28 @@ class Ranking:
         )
 
     @classmethod
-    def by_score(cls, cases: Cases, scores: Tensor, method: str = "", ties: int | None = None) -> Ranking:
-        """Features in falling order of their scores.
+    def by_score(cls, cases: Cases, scores: Any, method: str = "", ties: int | None = None) -> Ranking:
+        """Rank features by falling score.
 
-        Of equal ones the first comes first, or with a seed ``ties`` whichever a draw of that seed puts first: the same
-        draw for every case.
+        Args:
+            cases: The cases that the scores belong to.
+            scores: A tensor or array: one score a feature ``[B, d]``; or one a coordinate, in the shape of the inputs
+                ``[B, *shape]`` with axes of length 1 broadcast, or ``[B, H, W]`` for images. Scores of coordinates are
+                summed over each feature, with their signs.
+            method: What made the scores, as text.
+            ties: A seed that draws the order of features with equal scores, the same for every case. None: the first
+                feature comes first.
+
+        Returns:
+            The ranking.
+
+        Raises:
+            HoldfastError: The shape does not fit the cases, or scores are not finite.
         """
-        if scores.shape != (len(cases), cases.features.count):
-            expected = (len(cases), cases.features.count)
-            raise HoldfastError(f"scores must be [B, d] = {expected}, got {tuple(scores.shape)}.")
+        check_cases(cases)
+        scores = _feature_scores(cases, scores)
         if not bool(torch.isfinite(scores).all()):
-            raise HoldfastError("scores hold NaN or infinity: they give no order.")
+            raise HoldfastError("scores must be finite to give an order, got NaN or infinity.")
         present = features_of(cases)
         drawn = torch.arange(scores.shape[1])
         if ties is not None:
@@ -83,54 +108,67 @@ class Ranking:
 
     @classmethod
     def joined(cls, rankings: Sequence[Ranking]) -> Ranking:
-        """Rankings of several batches of cases as one; notes and doubts stay behind."""
+        """Concatenate rankings of several batches. Method, notes and ``uncertain`` are dropped.
+
+        Args:
+            rankings: Rankings with the same number of features.
+
+        Returns:
+            One ranking of all cases.
+        """
         order, scores = torch.cat([one.order for one in rankings]), torch.cat([one.scores for one in rankings])
-        count, empty = torch.cat([one.count for one in rankings]), torch.cat([one.uninformative for one in rankings])
-        return cls(order, scores, count, uninformative=empty)
+        count = torch.cat([one.count for one in rankings])
+        return cls(order, scores, count, uninformative=torch.cat([one.uninformative for one in rankings]))
 
-    def top(self, sizes: Sequence[float | int] | Tensor) -> Tensor:
-        """The most relevant features as subsets bool ``[B, P, d]``: a float is a share, an int a number of features.
+    def top(self, sizes: Sizes) -> Tensor:
+        """Return the most relevant features as subsets.
 
-        A share of 0.0 is no feature; any other is at least one.
+        Args:
+            sizes: One size or several: a share of the features (float) or a number of them (int). The share 0.0 is no
+                feature; any other share is at least one.
+
+        Returns:
+            Bool ``[B, P, d]``, one subset for each of the P sizes.
+
+        Raises:
+            HoldfastError: There is no size, or one is malformed.
         """
         position = self.order.argsort(1)[:, None]
-        sizes = sizes.tolist() if isinstance(sizes, Tensor) else sizes
         empty = torch.zeros_like(self.count)
-        wanted = [(empty if _is_none(size) else size_of(size, self.count))[:, None] for size in sizes]
-        if not wanted:
-            raise HoldfastError("name at least one size.")
-        return position < torch.stack(wanted, 1)
-
-
-def _is_none(size: float | int) -> bool:
-    return isinstance(size, float) and size == 0
+        counts = [(empty if _is_empty(size) else size_of(size, self.count))[:, None] for size in read_sizes(sizes)]
+        return position < torch.stack(counts, 1)
 
 
 def features_of(cases: Cases) -> Tensor:
-    """Which of the d features each case really has, bool ``[B, d]``: the others are padding."""
+    """Return which of the d features each case has, bool ``[B, d]``; the others are padding."""
     return cases.features.pool(torch.ones_like(cases.x)) > 0
 
 
-def size_text(size: float | int) -> str:
-    """A share in percent, a number of features as it is."""
-    return f"{size:.0%}" if isinstance(size, float) else str(size)
+def _is_empty(size: float | int) -> bool:
+    """Whether a size is the share 0.0. The number 0 is refused, as it is more likely a mistake."""
+    return isinstance(size, float) and size == 0
 
 
-def check_size(size: Any, name: str = "a size") -> None:
-    """Refuse what is neither a share over 0 and up to 1 (float) nor a number of features from 1 (int)."""
-    if isinstance(size, bool) or not isinstance(size, (int, float)):
-        raise HoldfastError(f"{name} is a share of the features (float) or a number of them (int), got {size!r}.")
-    if isinstance(size, int) and size < 1:
-        raise HoldfastError(f"{name} must be at least one feature, got {size}.")
-    if isinstance(size, float) and not 0 < size <= 1:
-        raise HoldfastError(f"{name} must be a share over 0 and at most 1 (= 100 %), got {size!r}.")
+def _feature_scores(cases: Cases, given: Any) -> Tensor:
+    """Return scores ``[B, d]``; scores of coordinates are summed over each feature."""
+    try:
+        scores: Tensor = torch.as_tensor(given).detach().to(cases.x.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise HoldfastError(f"scores must be a tensor or an array [B, d]: {first_line(error)}") from error
+    scores = scores if scores.is_floating_point() else scores.to(cases.x)
+    expected, shape = (len(cases), cases.features.count), tuple(cases.x.shape)
+    if scores.shape == expected:
+        return scores
+    if scores.ndim == 3 and len(shape) == 4:
+        scores = scores[:, None]  # a map of an image has one channel
+    fits = scores.ndim == len(shape) and len(scores) == shape[0]
+    if not fits or any(ours not in (1, theirs) for ours, theirs in zip(scores.shape, shape, strict=True)):
+        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {_shape(given)}.")
+    if scores[0].numel() == 1 < cases.x[0].numel():
+        raise HoldfastError(f"scores of shape {_shape(given)} give all features of a case the same score.")
+    # Channels that share a feature stay one channel: their score counts once.
+    return cases.features.pool(scores.expand(torch.broadcast_shapes(scores.shape, cases.features.ids.shape)))
 
 
-def size_of(size: float | int, count: Tensor, name: str = "a size") -> Tensor:
-    """How many of ``count [B]`` features a share (float) or a number (int) means: at least one, at most all."""
-    check_size(size, name)
-    if isinstance(size, float):
-        return (size * count).round().long().clamp_min(1)
-    if size > int(count.max()):
-        raise HoldfastError(f"{name} must be at most the {int(count.max())} features there are, got {size}.")
-    return torch.full_like(count, size).minimum(count)
+def _shape(given: Any) -> tuple[int, ...]:
+    return tuple(torch.as_tensor(given).shape)

@@ -1,4 +1,4 @@
-"""What stands in for a feature that is taken away, and how the model scores what is left."""
+"""Reference values: what a feature becomes when it is removed, and how the model scores the rest."""
 
 from __future__ import annotations
 
@@ -18,23 +18,45 @@ from holdfast.errors import HoldfastError, HoldfastWarning
 
 
 class FixedReference:
-    """A tensor of reference values; its ``repr`` names shape and content, so that settings tell what made a result."""
+    """A tensor of reference values. Its ``repr`` names shape and content, so that it can be part of a key.
 
-    def __init__(self, values: Tensor):
-        self.values = values.detach()
+    >>> FixedReference(torch.zeros(2, 3))
+    tensor(2, 3)#17b0761f87b0
+
+    Args:
+        values: A tensor or an array of one input ``[*shape]`` or of several ``[N, *shape]``.
+    """
+
+    def __init__(self, values: Any):
+        self.values = torch.as_tensor(values).detach()
         content = self.values.cpu().contiguous().double().numpy().tobytes()
         self._digest = hashlib.sha256(content).hexdigest()[:12]
 
     @classmethod
     def inputs(cls, given: Any, name: str = "references") -> FixedReference:
-        """A tensor of several inputs ``[N, *shape]``."""
+        """Check a tensor or array of several inputs.
+
+        Args:
+            given: Inputs ``[N, *shape]``.
+            name: What they are called in messages.
+
+        Returns:
+            The inputs as a fixed reference.
+
+        Raises:
+            HoldfastError: It is something else, or empty.
+        """
         values = given if isinstance(given, str) else read_reference(given, name)
         if not isinstance(values, cls) or values.values.ndim < 2 or not len(values.values):
             raise HoldfastError(f"{name} must be a tensor of inputs [N, *shape], got {values!r}.")
         return values
 
     def fitting(self, x: Tensor, name: str = "references") -> Tensor:
-        """These inputs on the device of ``x [B, *shape]``; refuses other shapes."""
+        """Return these inputs ``[N, *shape]`` on the device and in the precision of ``x [B, *shape]``.
+
+        Raises:
+            HoldfastError: Their shape is not that of the inputs.
+        """
         if self.values.shape[1:] != x.shape[1:]:
             shape = ", ".join(map(str, x.shape[1:]))
             raise HoldfastError(f"{name} must be [N, {shape}], got {tuple(self.values.shape)}.")
@@ -51,7 +73,14 @@ class FixedReference:
 
 
 class RandomWords(FixedReference):
-    """Word vectors ``[V, E]``: a word that is taken away becomes one of them at random, whole."""
+    """Random words as a reference for embedded text: each word that is removed becomes one of them.
+
+    Args:
+        vectors: Word vectors ``[V, E]`` to draw from.
+
+    Raises:
+        HoldfastError: They are not finite floats ``[V, E]``.
+    """
 
     def __init__(self, vectors: Any):
         values = torch.as_tensor(vectors)
@@ -66,42 +95,66 @@ class RandomWords(FixedReference):
 
 
 Reference = float | Tensor | FixedReference | Literal["blur", "mean", "uniform"]
-"""A number, a tensor, or how to make one: ``blur`` and ``mean`` (of the image), ``uniform`` (noise in the box).
+"""A number, a tensor of values, or a way to make them.
 
-For embedded text ``RandomWords(vectors)`` puts random words in the place of those taken away.
+``"blur"`` and ``"mean"`` are computed from each image, ``"uniform"`` is noise inside the model's bounds. For embedded
+text, ``RandomWords(vectors)`` replaces the words that are removed by random ones.
 """
 
 Score = Literal["logit", "probability", "margin"]
-"""What of the label is looked at: its logit, its probability, or its logit less the largest of the other classes.
+"""The score of the label: its logit, its probability, or its logit minus the largest logit of another class.
 
-Where a target is asked about, its own is taken off instead.
+For a targeted question, the score of the target is subtracted.
 """
 
-_WORDS = ("blur", "mean", "uniform")
+_MADE = ("blur", "mean", "uniform")
 _BLUR = 0.1  # the standard deviation of the blur, as a share of the longer side (Fong & Vedaldi: 10 of 224 pixels)
 
 
 def read_reference(given: Any, name: str = "reference") -> float | FixedReference | Literal["blur", "mean", "uniform"]:
-    """Refuse what cannot stand in for a feature, before anything runs."""
+    """Check a reference before anything runs.
+
+    Args:
+        given: A number, a tensor or array, or one of ``"blur"``, ``"mean"``, ``"uniform"``.
+        name: What it is called in messages.
+
+    Returns:
+        The reference in a form that can be part of a key.
+
+    Raises:
+        HoldfastError: It is none of these, or not finite.
+    """
+    expected = f"{name} must be a number, a tensor or one of {', '.join(_MADE)}"
     if isinstance(given, str):
-        if given not in _WORDS:
-            raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}, got {given!r}.")
+        if given not in _MADE:
+            raise HoldfastError(f"{expected}, got {given!r}.")
         return given  # type: ignore[return-value]  # mypy does not narrow a string by a tuple
     if isinstance(given, FixedReference):
         return given
     try:
         values = torch.as_tensor(given, dtype=torch.double if isinstance(given, float) else None)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise HoldfastError(f"{name} must be a number, a tensor or one of {', '.join(_WORDS)}.") from error
+        raise HoldfastError(f"{expected}, got {type(given).__name__}.") from error
+    if values.dtype == torch.bool or values.is_complex():
+        raise HoldfastError(f"{expected}, got {values.dtype}.")
     if not bool(torch.isfinite(values).all()):
         raise HoldfastError(f"{name} holds NaN or infinity.")
     return float(values) if values.ndim == 0 else FixedReference(values)
 
 
 def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tensor:
-    """The point ``[B, *shape]`` at which every feature is taken away; what is no feature keeps its value.
+    """Return the inputs with all features removed.
 
-    Noise is the same for every case, so that batches do not matter.
+    Args:
+        cases: The cases.
+        reference: What features become.
+        seed: Seed of random references. A draw is the same for every case, so that batches do not matter.
+
+    Returns:
+        Points ``[B, *shape]``. Coordinates of no feature keep their values.
+
+    Raises:
+        HoldfastError: The reference does not fit the inputs or the model.
     """
     x = cases.x
     reference = read_reference(reference)
@@ -119,7 +172,7 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
     if low is not None and high is not None and bool(((points < low) | (points > high)).any()):
         warnings.warn(
             f"the reference has values from {float(points.min()):g} to {float(points.max()):g}, some of them outside "
-            "the model's bounds: the model is asked about inputs it may never have seen.",
+            "the model's bounds: the model may never have seen such inputs.",
             HoldfastWarning,
             stacklevel=2,
         )
@@ -127,12 +180,24 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
 
 
 def is_random(reference: Reference) -> bool:
-    """Whether another seed gives another reference."""
+    """Return whether another seed gives another reference."""
     return isinstance(reference, RandomWords) or (isinstance(reference, str) and reference == "uniform")
 
 
 def random_words(words: RandomWords, x: Tensor, seed: int) -> Tensor:
-    """A word drawn at every place of embedded text ``x [B, L, E]``: the same for every case."""
+    """Draw a word for every position of embedded text, the same for every case.
+
+    Args:
+        words: The words to draw from.
+        x: Embedded text ``[B, L, E]``.
+        seed: Seed of the draw.
+
+    Returns:
+        Word vectors ``[B, L, E]``.
+
+    Raises:
+        HoldfastError: ``x`` is not embedded text with vectors of this length.
+    """
     vectors = words.values
     if x.ndim != 3 or x.shape[2] != vectors.shape[1]:
         raise HoldfastError(
@@ -143,17 +208,30 @@ def random_words(words: RandomWords, x: Tensor, seed: int) -> Tensor:
     return vectors[which.to(vectors.device)].to(x).expand_as(x)
 
 
-def _made(cases: Cases, word: str, seed: int) -> Tensor:
+def _made(cases: Cases, kind: str, seed: int) -> Tensor:
+    """Return the blurred or mean image, or noise, ``[B, *shape]``."""
     x = cases.x
-    if word == "uniform":
+    if kind == "uniform":
         return noise(cases, 1, seed).expand_as(x)
     if x.ndim != 4:
-        raise HoldfastError(f"reference {word!r} is for images [B, C, H, W], got {tuple(x.shape)}.")
-    return _blurred(x) if word == "blur" else x.mean((2, 3), keepdim=True).expand_as(x)
+        raise HoldfastError(f"reference {kind!r} is for images [B, C, H, W], got {tuple(x.shape)}.")
+    return _blurred(x) if kind == "blur" else x.mean((2, 3), keepdim=True).expand_as(x)
 
 
 def noise(cases: Cases, draws: int, seed: int) -> Tensor:
-    """``draws`` inputs ``[draws, *shape]``, uniform over the model's box."""
+    """Draw inputs uniformly inside the model's bounds.
+
+    Args:
+        cases: Cases of a model with bounds.
+        draws: How many inputs to draw.
+        seed: Seed of the draw.
+
+    Returns:
+        ``[draws, *shape]``.
+
+    Raises:
+        HoldfastError: The model has no bounds.
+    """
     low, high = cases.model.low, cases.model.high
     if low is None or high is None:
         raise HoldfastError("uniform noise needs a model with bounds: give a tensor of reference values instead.")
@@ -162,7 +240,7 @@ def noise(cases: Cases, draws: int, seed: int) -> Tensor:
 
 
 def live_features(cases: Cases, points: Tensor) -> Tensor:
-    """Features ``[B, d]`` whose values differ from those of ``points``: taking away the others changes nothing."""
+    """Return which features differ from ``points [B, *shape]``, bool ``[B, d]``: removing others changes nothing."""
     return cases.features.pool((cases.x != points).to(cases.x)) > 0
 
 
@@ -174,9 +252,21 @@ def kept_scores(
     progress: Progress | None = None,
     score: Score = "logit",
 ) -> Tensor:
-    """The score ``[R]`` of the label with some features kept and the others taken from ``points [B, *shape]``.
+    """Return the score of the label with some features kept and the others removed.
 
-    ``case [R]`` says whose input a row is; ``kept(piece)`` gives bool ``[r, d]`` for a piece of the rows.
+    Args:
+        cases: The cases.
+        points: The inputs with all features removed, ``[B, *shape]``.
+        case: The case of each row, ``[R]``.
+        kept: From a slice of the rows to the features they keep, bool ``[r, d]``.
+        progress: Called with (done, total) rows.
+        score: Which score of the label to return.
+
+    Returns:
+        ``[R]``: the score of the label, minus that of the target if there is one.
+
+    Raises:
+        HoldfastError: A score is not finite.
     """
 
     def work(piece: slice) -> Tensor:
@@ -194,7 +284,7 @@ def kept_scores(
     for piece, part in chunked(work, len(case), cases.model.chunk(cases.x, gradient=False)):
         if not bool(torch.isfinite(part).all()):
             raise HoldfastError(
-                "the model returns NaN or infinite scores once features are taken away: try another reference."
+                "the model returns NaN or infinite scores when features are removed: use another reference."
             )
         parts.append(part)
         if progress is not None:
@@ -203,6 +293,7 @@ def kept_scores(
 
 
 def _fitted(values: Tensor, x: Tensor) -> Tensor:
+    """Return reference values of one input or of all as ``[B, *shape]``."""
     values = values.to(x)
     if tuple(values.shape) not in {tuple(x.shape), tuple(x.shape[1:])}:
         raise HoldfastError(
@@ -213,7 +304,7 @@ def _fitted(values: Tensor, x: Tensor) -> Tensor:
 
 
 def _blurred(x: Tensor) -> Tensor:
-    """A Gaussian blur along each side, edges repeated."""
+    """Blur images with a Gaussian along each side; edge pixels are repeated."""
     spread = _BLUR * max(x.shape[2:])
     reach = max(1, round(3 * spread))
     weights = torch.exp(-0.5 * (torch.arange(-reach, reach + 1).to(x) / spread) ** 2)

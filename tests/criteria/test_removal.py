@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.curve import FULL
+from holdfast.models.torch import layers_of
 from toys import small_net
 
 
@@ -42,7 +43,7 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
     net = small_net()
     cases = hf.TorchModel(net, (0, 1)).ask(x)
     relevant = torch.rand(3, 4, 12, generator=torch.Generator().manual_seed(1)) < 0.4
-    found = hf.Insertion(reference, score, draws=3, seed=7)(cases, relevant)  # type: ignore[arg-type]  # a word from the list above
+    measured = hf.Insertion(reference, score, draws=3, seed=7)(cases, relevant)  # type: ignore[arg-type]  # a word from the list above
     for b in range(3):
         for k in range(4):
             values = []
@@ -54,11 +55,11 @@ def test_the_formula_written_again(score: str, reference: float | str) -> None:
                 out = net(mixed[None])[0]
                 label = int(cases.label[b])
                 others = [float(value) for place, value in enumerate(out) if place != label]
-                told = {"logit": float(out[label]), "probability": float(out.softmax(0)[label])}
-                values.append((told | {"margin": float(out[label]) - max(others)})[score])
-            assert float(found[b, k]) == pytest.approx(sum(values) / 3)
+                scores = {"logit": float(out[label]), "probability": float(out.softmax(0)[label])}
+                values.append((scores | {"margin": float(out[label]) - max(others)})[score])
+            assert float(measured[b, k]) == pytest.approx(sum(values) / 3)
     opposite = hf.Deletion(reference, score, draws=3, seed=7)(cases, ~relevant)  # type: ignore[arg-type]  # a word from the list above
-    torch.testing.assert_close(opposite, found)
+    torch.testing.assert_close(opposite, measured)
 
 
 def test_full_curves_run_from_nothing_to_everything() -> None:
@@ -76,8 +77,8 @@ def test_why_not_t_takes_the_targets_score_off() -> None:
     target = (cases.label + 1) % 3
     relevant = torch.rand(4, 2, 12) < 0.5
     both, other = cases.model.ask(cases.x, target=target), cases.model.ask(cases.x, label=target)
-    judge = hf.Insertion(0.0)
-    torch.testing.assert_close(judge(both, relevant), judge(cases, relevant) - judge(other, relevant))
+    criterion = hf.Insertion(0.0)
+    torch.testing.assert_close(criterion(both, relevant), criterion(cases, relevant) - criterion(other, relevant))
 
 
 def test_random_words_take_the_place_of_words() -> None:
@@ -85,10 +86,10 @@ def test_random_words_take_the_place_of_words() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(5 * 3, 2)).double().eval().requires_grad_(False)
     cases = hf.TorchModel(net).ask(torch.randn(2, 5, 3).double(), features=hf.Features.tokens(torch.ones(2, 5)))
     vectors = torch.randn(7, 3)
-    found = hf.Insertion(hf.RandomWords(vectors), draws=1)(cases, torch.zeros(2, 1, 5, dtype=torch.bool))
+    measured = hf.Insertion(hf.RandomWords(vectors), draws=1)(cases, torch.zeros(2, 1, 5, dtype=torch.bool))
     which = torch.randint(7, (5,), generator=torch.Generator().manual_seed(500_009))
     expected = net(vectors[which].double()[None])[0][cases.label]
-    torch.testing.assert_close(found[:, 0], expected)
+    torch.testing.assert_close(measured[:, 0], expected)
     assert "RandomWords(tensor(7, 3)#" in repr(hf.Insertion(hf.RandomWords(vectors)))
     with pytest.raises(hf.HoldfastError, match=r"random words of 3 numbers are for embedded text"):
         hf.Deletion(hf.RandomWords(vectors))(_linear()[0], torch.ones(4, 1, 12, dtype=torch.bool))
@@ -111,7 +112,7 @@ def test_bad_settings_and_scores_are_refused() -> None:
             return torch.stack([x.sum(1), (x[:, 0] / x[:, 0]) - 3], 1)
 
     cases = hf.TorchModel(Fragile().eval()).ask(torch.rand(2, 3) + 0.1)
-    with pytest.raises(hf.HoldfastError, match="NaN or infinite scores once features are taken away"):
+    with pytest.raises(hf.HoldfastError, match="NaN or infinite scores when features are removed"):
         hf.Deletion(0.0)(hf.TorchModel(Fragile().eval()).ask(cases.x, label=1), torch.ones(2, 1, 3, dtype=torch.bool))
 
 
@@ -131,9 +132,9 @@ def test_a_case_has_the_same_value_alone_and_in_a_batch(reference: str | float) 
     net = nn.Sequential(nn.Flatten(), nn.Linear(75, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
     cases = hf.TorchModel(net.requires_grad_(False), (0, 1)).ask(torch.rand(3, 3, 5, 5).double())
     relevant = torch.rand(3, 2, 25) < 0.5
-    judge = hf.Deletion(reference, draws=2)  # type: ignore[arg-type]  # a word from the list above
-    alone = torch.cat([judge(cases[case], relevant[case : case + 1]) for case in range(3)])
-    torch.testing.assert_close(alone, judge(cases, relevant))
+    criterion = hf.Deletion(reference, draws=2)  # type: ignore[arg-type]  # a word from the list above
+    alone = torch.cat([criterion(cases[case], relevant[case : case + 1]) for case in range(3)])
+    torch.testing.assert_close(alone, criterion(cases, relevant))
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Quantus is pinned for Python 3.11 and newer")
@@ -144,7 +145,7 @@ def test_deletion_is_quantus_pixel_flipping_where_they_coincide() -> None:
     ranking = hf.Grad()(cases)
     flipping = quantus.PixelFlipping(98, normalise=False, perturb_baseline="black", disable_warnings=True)
     scores = ranking.scores.reshape(-1, 1, 28, 28).numpy()
-    theirs = flipping(cases.model.module, cases.x.numpy(), cases.label.numpy(), scores, softmax=True)
+    theirs = flipping(layers_of(cases.model).module, cases.x.numpy(), cases.label.numpy(), scores, softmax=True)
     ours = hf.Deletion(0.0, "probability")(cases, ranking.top([98 * k for k in range(1, 9)]))
     torch.testing.assert_close(ours, torch.as_tensor(np.array(theirs)).float(), atol=1e-5, rtol=1e-4)
 
@@ -155,7 +156,7 @@ def test_inputs_that_are_the_same_are_asked_about_once() -> None:
     cases = hf.TorchModel(small_net(), (0, 1)).ask(x)
     before = cases.model.queries
     relevant = hf.Random()(cases).top(list(range(1, 13)))
-    found = hf.Deletion(0.5)(cases, relevant)
+    measured = hf.Deletion(0.5)(cases, relevant)
     assert (cases.model.queries - before).forward <= 3 * 5
     every = torch.cat([hf.Deletion(0.5)(cases, relevant[:, k : k + 1]) for k in range(12)], 1)
-    torch.testing.assert_close(found, every)
+    torch.testing.assert_close(measured, every)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.cases import ANY, explained
+from holdfast.models.torch import layers_of
 from toys import small_net
 
 
@@ -60,32 +61,32 @@ ARCHITECTURES = {"MLP": _mlp, "CNN with max-pool": _cnn, "reused ReLU": _reusing
 
 
 def _saliency(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
-    found: Tensor = captum.Saliency(net).attribute(x.requires_grad_(), target=label, abs=True)
-    return found.detach()
+    attributed: Tensor = captum.Saliency(net).attribute(x.requires_grad_(), target=label, abs=True)
+    return attributed.detach()
 
 
 def _integrated(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
-    found: Tensor = captum.IntegratedGradients(net).attribute(x, 0.25, target=label, n_steps=10)
-    return found.detach()
+    attributed: Tensor = captum.IntegratedGradients(net).attribute(x, 0.25, target=label, n_steps=10)
+    return attributed.detach()
 
 
 def _deep_lift(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
-    found: Tensor = captum.DeepLift(net).attribute(x.requires_grad_(), torch.full_like(x, 0.25), target=label)
-    return found.detach()
+    attributed: Tensor = captum.DeepLift(net).attribute(x.requires_grad_(), torch.full_like(x, 0.25), target=label)
+    return attributed.detach()
 
 
 def _lrp(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
     for layer in net.modules():
         if isinstance(layer, nn.Flatten):
             layer.rule = EpsilonRule()  # how one tells Captum
-    found: Tensor = captum.LRP(net).attribute(x.requires_grad_(), target=label)
-    return found.detach()
+    attributed: Tensor = captum.LRP(net).attribute(x.requires_grad_(), target=label)
+    return attributed.detach()
 
 
 def _ablation(net: nn.Module, x: Tensor, label: Tensor) -> Tensor:
     mask = hf.TorchModel(net).ask(x.detach()).features.ids.expand(1, *x.shape[1:])
-    found: Tensor = captum.FeatureAblation(net).attribute(x, 0.25, target=label, feature_mask=mask)
-    return found / (x.shape[1] if x.ndim == 4 else 1)  # Captum gives every channel the effect of the whole pixel
+    attributed: Tensor = captum.FeatureAblation(net).attribute(x, 0.25, target=label, feature_mask=mask)
+    return attributed / (x.shape[1] if x.ndim == 4 else 1)  # Captum gives every channel the effect of the whole pixel
 
 
 PAIRS: dict[str, tuple[hf.Attribution, Callable[[nn.Module, Tensor, Tensor], Tensor]]] = {
@@ -129,9 +130,9 @@ def test_why_not_t_is_the_difference_of_two_attributions(name: str) -> None:
 def test_targeted_and_untargeted_cases_mix_in_one_batch() -> None:
     net, x = _cnn()
     model = hf.TorchModel(net)
-    plain, aimed = model.ask(x), model.ask(x, target=(model(x).argmax(1) + 1) % 4)
-    mixed = hf.Cases(model, x, plain.label, torch.where(torch.arange(5) < 2, ANY, aimed.target), plain.features)
-    expected = torch.cat([hf.Lrp().attribute(plain)[:2], hf.Lrp().attribute(aimed)[2:]])
+    plain, targeted = model.ask(x), model.ask(x, target=(model(x).argmax(1) + 1) % 4)
+    mixed = hf.Cases(model, x, plain.label, torch.where(torch.arange(5) < 2, ANY, targeted.target), plain.features)
+    expected = torch.cat([hf.Lrp().attribute(plain)[:2], hf.Lrp().attribute(targeted)[2:]])
     torch.testing.assert_close(hf.Lrp().attribute(mixed), expected)
 
 
@@ -208,7 +209,7 @@ def _game(players: int = 7) -> hf.Cases:
 
 def test_few_features_have_exact_shapley_values() -> None:
     cases = _game()
-    exact = captum.ShapleyValues(cases.model.module).attribute(cases.x, target=cases.label)
+    exact = captum.ShapleyValues(layers_of(cases.model).module).attribute(cases.x, target=cases.label)
     torch.testing.assert_close(hf.KernelShap(samples=200).attribute(cases).float(), exact, rtol=1e-4, atol=1e-7)
 
 
@@ -221,8 +222,9 @@ def test_sampled_shapley_values_err_no_more_than_captums() -> None:
     for seed in range(5):
         torch.manual_seed(seed)
         ours.append(hf.KernelShap(samples=200, seed=seed).attribute(cases) - exact)
-        found = captum.KernelShap(cases.model.module).attribute(cases.x, target=cases.label, n_samples=200)
-        theirs.append(found - exact)
+        shap = captum.KernelShap(layers_of(cases.model).module)
+        attributed = shap.attribute(cases.x, target=cases.label, n_samples=200)
+        theirs.append(attributed - exact)
     mean_square = [float(torch.stack(errors).square().mean()) for errors in (ours, theirs)]
     assert mean_square[0] <= mean_square[1]
     assert mean_square[0] < 0.05 * float(exact.square().mean())
@@ -254,9 +256,9 @@ def test_expected_gradients_agree_with_captums_gradient_shap() -> None:
     references = torch.rand(6, 12, generator=torch.Generator().manual_seed(5)).double()
     cases = hf.TorchModel(net).ask(x)
     torch.manual_seed(0)
-    found = captum.GradientShap(net).attribute(x, references, n_samples=4000, target=cases.label).detach()
+    attributed = captum.GradientShap(net).attribute(x, references, n_samples=4000, target=cases.label).detach()
     ours = hf.ExpectedGradients(references, 4000).attribute(cases)
-    assert float((ours - found).abs().max()) < 0.02 * float(found.abs().max()) + 0.005
+    assert float((ours - attributed).abs().max()) < 0.02 * float(attributed.abs().max()) + 0.005
 
 
 def test_expected_gradients_without_data_or_bounds_are_refused() -> None:

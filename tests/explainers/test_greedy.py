@@ -17,6 +17,8 @@ from torch import Tensor, nn
 import holdfast as hf
 from holdfast.criteria.criterion import Criterion
 from holdfast.explainers.estimators import Draw, Estimate, Estimator
+from holdfast.models.model import Access
+from holdfast.robustness import Found, Robustness, Rows
 from toys import small_net
 
 D = 8
@@ -33,7 +35,7 @@ class Game(Criterion):
     linear: bool = True
     higher_is_better: ClassVar[bool] = True
 
-    def __call__(self, cases: hf.Cases, relevant: Any, *, progress: Callable[[int, int], None] | None = None) -> Tensor:
+    def measure(self, cases: hf.Cases, relevant: Tensor, progress: object) -> Tensor:
         joined = relevant.double()
         weight = torch.linspace(-1, 2, joined.shape[2]).double()
         value: Tensor = 3 + joined @ weight
@@ -48,30 +50,30 @@ def banzhaf(game: Callable[[Tensor], Tensor], d: int) -> Tensor:
     return torch.stack([values[every[:, i]].mean() - values[~every[:, i]].mean() for i in range(d)])
 
 
-def _estimate(estimator: Estimator, objective: Criterion, samples: int, cases: hf.Cases, open_: Tensor) -> Estimate:
-    return estimator(Draw(objective, cases, torch.zeros_like(open_), open_, samples, 0.5, seed=0))
+def _estimate(estimator: Estimator, objective: Criterion, samples: int, cases: hf.Cases, unchosen: Tensor) -> Estimate:
+    return estimator(Draw(objective, cases, torch.zeros_like(unchosen), unchosen, samples, 0.5, seed=0))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_regression_is_exact_on_a_linear_game(intercept: bool) -> None:
-    cases, open_ = _cases(), torch.ones(2, D, dtype=torch.bool)
+    cases, unchosen = _cases(), torch.ones(2, D, dtype=torch.bool)
     game = Game()
-    found = _estimate(hf.Regression(intercept=intercept), game, 40, cases, open_)
-    exact = banzhaf(lambda every: game(cases, every[None])[0], D)
+    estimate = _estimate(hf.Regression(intercept=intercept), game, 40, cases, unchosen)
+    exact = banzhaf(lambda every: game(cases[0], every[None])[0], D)
     assert torch.allclose(exact, torch.linspace(-1, 2, D).double())
-    close = torch.allclose(found.values, exact.expand(2, -1))
+    close = torch.allclose(estimate.values, exact.expand(2, -1))
     assert close == intercept, "without an intercept the constant of the game leaks into every value"
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_regression_tends_to_the_banzhaf_value_of_any_game(paired: bool) -> None:
-    cases, open_ = _cases(1), torch.ones(1, D, dtype=torch.bool)
+    cases, unchosen = _cases(1), torch.ones(1, D, dtype=torch.bool)
     game = Game(linear=False)
     exact = banzhaf(lambda every: game(cases, every[None])[0], D)
-    found = _estimate(hf.Regression(paired=paired), game, 4096, cases, open_)
-    assert found.error is not None
-    assert torch.allclose(found.values[0], exact, atol=0.1)
-    within = (found.values[0] - exact).abs() <= 4 * found.error[0]
+    estimate = _estimate(hf.Regression(paired=paired), game, 4096, cases, unchosen)
+    assert estimate.error is not None
+    assert torch.allclose(estimate.values[0], exact, atol=0.1)
+    within = (estimate.values[0] - exact).abs() <= 4 * estimate.error[0]
     assert bool(within.all()), "the standard error is honest"
 
 
@@ -100,8 +102,8 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
     net = nn.Linear(D + 2, 2).double().eval().requires_grad_(False)
     cases = hf.TorchModel(net).ask(torch.rand(1, D + 2).double())
     objective = kind(hf.ExactLinear(p))
-    open_ = torch.tensor([[True] * D + [False] * 2])
-    chosen = ~open_ if kind is hf.RobustnessRelevant else torch.zeros_like(open_)
+    unchosen = torch.tensor([[True] * D + [False] * 2])
+    chosen = ~unchosen if kind is hf.RobustnessRelevant else torch.zeros_like(unchosen)
 
     def game(every: Tensor) -> Tensor:
         relevant = torch.cat([every, chosen[:, D:].expand(len(every), -1)], 1)
@@ -109,12 +111,12 @@ def test_boundary_normals_give_the_banzhaf_value_of_a_linear_model(
         return values.log() if relative else values
 
     exact = banzhaf(game, D)
-    found = hf.BoundaryNormals(steps=2, classes=1, relative=relative)(
-        Draw(objective, cases, chosen, open_, 2000, 0.5, seed=0)
+    estimate = hf.BoundaryNormals(steps=2, classes=1, relative=relative)(
+        Draw(objective, cases, chosen, unchosen, 2000, 0.5, seed=0)
     )
-    assert found.error is not None
-    error = (found.values[0, :D] - exact).abs()
-    assert bool((error <= 0.02 * exact.abs().max() + 4 * found.error[0, :D]).all())
+    assert estimate.error is not None
+    error = (estimate.values[0, :D] - exact).abs()
+    assert bool((error <= 0.02 * exact.abs().max() + 4 * estimate.error[0, :D]).all())
 
 
 @pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
@@ -139,18 +141,18 @@ def test_a_target_changes_what_matters() -> None:
     net.bias.copy_(torch.tensor([4.0, 0.0, 0.0]))
     model = hf.TorchModel(net, (0, 3))
     x = torch.full((2, D), 0.3).double()
-    aimed = hf.GreedyAS(budget=0.5, step=1)(model.ask(x, target=[1, 2]))
-    assert set(aimed.order[0, : D // 2].tolist()) == set(range(D // 2))
-    assert set(aimed.order[1, : D // 2].tolist()) == set(range(D // 2, D))
+    ranking = hf.GreedyAS(budget=0.5, step=1)(model.ask(x, target=[1, 2]))
+    assert set(ranking.order[0, : D // 2].tolist()) == set(range(D // 2))
+    assert set(ranking.order[1, : D // 2].tolist()) == set(range(D // 2, D))
 
 
 def test_subsets_that_do_not_tell_features_apart_leave_them_in_doubt() -> None:
-    cases, open_ = _cases(1), torch.ones(1, D, dtype=torch.bool)
-    draw = Draw(Game(), cases, torch.zeros_like(open_), open_, 12, 0.02, seed=1)
-    found = hf.Regression(paired=False)(draw)
-    assert found.error is not None
-    assert bool(torch.isinf(found.error).all())
-    assert bool(torch.isfinite(found.values).all())
+    cases, unchosen = _cases(1), torch.ones(1, D, dtype=torch.bool)
+    draw = Draw(Game(), cases, torch.zeros_like(unchosen), unchosen, 12, 0.02, seed=1)
+    estimate = hf.Regression(paired=False)(draw)
+    assert estimate.error is not None
+    assert bool(torch.isinf(estimate.error).all())
+    assert bool(torch.isfinite(estimate.values).all())
 
 
 def test_doubt_is_told_only_where_errors_are_known() -> None:
@@ -165,7 +167,7 @@ def test_a_decision_that_is_another_one_already_is_said_so() -> None:
     ranking = hf.GreedyAS(samples=3)(other)
     assert ranking.uncertain is not None
     assert ranking.uncertain.tolist() == [1]
-    assert "worth more than another" in ranking.notes[0]
+    assert "all features have the same value" in ranking.notes[0]
 
 
 def test_greedy_takes_the_best_single_feature_each_time() -> None:
@@ -231,6 +233,48 @@ def test_presets_can_be_chosen_by_name(preset: str) -> None:
     assert hf.GreedyAS.default() == hf.GreedyAS()
 
 
+# ---------------------------------------------------------------------- models without gradients
+
+
+@dataclass(frozen=True)
+class Corners(Robustness):
+    """A decision-based search: the smallest of eight steps towards the box's lower corner that changes the decision."""
+
+    p: float = 2
+    requires: ClassVar[Access] = Access.DECISIONS
+
+    def search(self, rows: Rows, start: Tensor | None) -> Found:
+        delta = torch.zeros_like(rows.x)
+        for share in (1, 0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1):
+            step = share * rows.low
+            changed = rows.changed(rows.model(rows.points(step), exact=True))
+            delta = torch.where(changed[:, None], step, delta)
+        return Found(delta, torch.zeros(len(rows), dtype=torch.bool))
+
+
+@pytest.mark.parametrize("kind", [hf.RobustnessRest, hf.RobustnessRelevant])
+def test_greedy_explains_a_model_that_only_decides(kind: type[hf.RobustnessRest] | type[hf.RobustnessRelevant]) -> None:
+    """The decision needs features 2 and 5; other features alone change nothing, so many subsets are censored."""
+    model = hf.FunctionModel(lambda rows: (rows[:, 2] + rows[:, 5] > 1.2).astype(int), (0, 1), classes=2)
+    cases = model.ask(torch.full((2, D), 0.8))
+    explainer = hf.Greedy(kind(Corners()), budget=2, step=1)
+    assert explainer.needs is Access.DECISIONS
+    ranking = explainer(cases)
+    assert {*ranking.order[0, :2].tolist()} == {2, 5}
+    assert torch.equal(ranking.order[0], ranking.order[1])
+    assert not bool(ranking.uninformative.any())
+    assert model.queries.gradient == 0
+
+
+def test_greedy_as_explains_a_model_that_only_decides_by_regression() -> None:
+    model = hf.FunctionModel(lambda rows: (rows[:, 2] + rows[:, 5] > 1.2).astype(int), (0, 1), classes=2)
+    explainer = hf.GreedyAS(
+        hf.RobustnessRest(Corners()), budget=2, step=1, samples=64, inclusion=0.5, estimator=hf.Regression()
+    )
+    assert explainer.needs is Access.DECISIONS
+    assert {*explainer(model.ask(torch.full((1, D), 0.8))).order[0, :2].tolist()} == {2, 5}
+
+
 # ---------------------------------------------------------------------- bad input
 
 
@@ -256,7 +300,7 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
         lambda: hf.GreedyAS(samples=2.5),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.GreedyAS(hf.MinNorm()),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.Greedy(hf.MinNorm()),  # type: ignore[arg-type]  # wrong on purpose
-        lambda: hf.GreedyAS(estimator=hf.BoundaryNormals),  # type: ignore[arg-type]  # wrong on purpose
+        lambda: hf.GreedyAS(estimator=hf.MinNorm),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.GreedyAS(seed=None),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.BoundaryNormals(steps=1.5),  # type: ignore[arg-type]  # wrong on purpose
         lambda: hf.Regression(censored="zero"),  # type: ignore[arg-type]  # wrong on purpose
@@ -265,6 +309,22 @@ def test_impossible_budgets_are_refused(budget: float) -> None:
 def test_impossible_settings_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(hf.HoldfastError):
         make()
+
+
+@pytest.mark.parametrize("kind", [hf.GreedyAS, hf.OneStepBanzhaf, hf.Greedy])
+def test_an_objective_may_be_given_by_class_or_name(kind: Any) -> None:
+    for objective in (hf.RobustnessRelevant, "robustness-relevant"):
+        assert kind(objective) == kind(hf.RobustnessRelevant())
+    with pytest.raises(hf.HoldfastError, match="expected a holdfast criterion, got MinNorm"):
+        kind(hf.MinNorm())
+
+
+@pytest.mark.parametrize("kind", [hf.GreedyAS, hf.OneStepBanzhaf])
+def test_an_estimator_may_be_given_by_class_or_name(kind: Any) -> None:
+    for estimator in (hf.Regression, "regression"):
+        assert kind(estimator=estimator) == kind(estimator=hf.Regression())
+    with pytest.raises(hf.HoldfastError, match="expected a holdfast estimator, got Insertion"):
+        kind(estimator=hf.Insertion())
 
 
 def test_a_regression_says_how_many_samples_it_needs() -> None:
@@ -290,7 +350,7 @@ def _stubborn(steep: float) -> hf.TorchModel:
 
 @pytest.mark.parametrize("explainer", [hf.GreedyAS(samples=3), hf.Greedy(hf.RobustnessRest(hf.MinNorm(steps=10)))])
 def test_a_model_that_never_changes_its_mind_is_said_so(explainer: hf.Explainer) -> None:
-    with pytest.raises(hf.HoldfastError, match="never changes its mind inside the box"):
+    with pytest.raises(hf.HoldfastError, match="no change of the decision was found for any of the 2 cases"):
         explainer(_stubborn(0.5).ask(torch.rand(2, D).double()))
 
 
@@ -318,7 +378,7 @@ def test_a_target_that_cannot_be_reached_is_an_error_and_not_an_order() -> None:
     net.weight[1, 0], net.weight[2, 0] = 2.0, 0.1
     net.bias.copy_(torch.tensor([0.9, 0.0, 0.0]))
     cases = hf.TorchModel(net, (0, 1)).ask(torch.full((1, D), 0.2).double(), target=2)
-    with pytest.raises(hf.HoldfastError, match="never changes its mind"):
+    with pytest.raises(hf.HoldfastError, match="no change of the decision was found for any of the 1 cases"):
         hf.GreedyAS(samples=3)(cases)
 
 

@@ -25,8 +25,8 @@ def test_a_feature_at_its_reference_is_worth_exactly_nothing(
     x[:, feature] = value
     cases = hf.TorchModel(small_net(seed), (0, 1)).ask(x)
     settings_of = {"samples": 100} if kind is hf.KernelShap else {}
-    found = kind(reference=value, **settings_of).attribute(cases)  # type: ignore[call-arg]  # settings differ by kind
-    assert found[:, feature].tolist() == [0.0, 0.0]
+    attributed = kind(reference=value, **settings_of).attribute(cases)  # type: ignore[call-arg]  # settings differ by kind
+    assert attributed[:, feature].tolist() == [0.0, 0.0]
 
 
 @settings(deadline=None, max_examples=15)

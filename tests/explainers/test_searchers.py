@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.explainers.anchor import _divergence, _edge
+from holdfast.models.torch import layers_of
 from holdfast.reference import reference_points
 from toys import small_net
 
@@ -28,7 +29,7 @@ def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
     """Fong & Vedaldi's loss, written again: L1 + TV + probability."""
     kept = (1 - masked).reshape(len(cases), 1, 8, 8)
     points = reference_points(cases, "blur")
-    share: Tensor = cases.model.module(kept * cases.x + (1 - kept) * points).softmax(1)
+    share: Tensor = layers_of(cases.model).module(kept * cases.x + (1 - kept) * points).softmax(1)
     own = share.gather(1, cases.label[:, None])[:, 0]
     rough = torch.stack([kept.diff(dim=side).abs().pow(3).mean((1, 2, 3)) for side in (2, 3)]).sum(0)
     return own + explainer.l1 * masked.mean(1) + explainer.tv * rough
@@ -37,9 +38,9 @@ def _objective(cases: hf.Cases, masked: Tensor, explainer: hf.Bbmp) -> Tensor:
 def test_bbmp_descends_its_objective() -> None:
     cases = _images()
     weighed = hf.Bbmp(l1=0.5, tv=1.0, steps=300)
-    found = _objective(cases, weighed.attribute(cases), weighed)
+    result = _objective(cases, weighed.attribute(cases), weighed)
     for simple in (torch.zeros(3, 64), torch.ones(3, 64), torch.full((3, 64), 0.5)):
-        assert bool((found <= _objective(cases, simple.double(), weighed) + 1e-6).all())
+        assert bool((result <= _objective(cases, simple.double(), weighed) + 1e-6).all())
 
 
 def test_bbmps_first_step_follows_the_gradient_of_its_objective() -> None:
@@ -120,7 +121,7 @@ def test_a_case_without_a_counterfactual_is_named() -> None:
     x = torch.tensor([[0.9, 0.5], [0.1, 0.5]]).double()
     ids = torch.tensor([[0, 1], [-1, 0]])  # the second case may not move what matters
     ranking = hf.Counterfactual(step=1)(model.ask(x, features=hf.Features.of(ids)))
-    assert ranking.notes == ("no change of the decision was ever found for case 1: the order there means nothing.",)
+    assert ranking.notes == ("no change of the decision was ever found for case 1: its order means nothing.",)
     assert ranking.uninformative.tolist() == [False, True]
 
 
@@ -150,8 +151,8 @@ def test_an_anchor_names_the_columns_a_rule_reads() -> None:
     both, one = hf.Anchor(references=rows).find(cases)
     assert set(both.features) == {1, 3}
     assert one.features == (1,)
-    assert both.held
-    assert one.held
+    assert both.is_anchor
+    assert one.is_anchor
     assert both.precision == 1
     agree = (rows[:, 1] > rows[:, 1].quantile(0.75)) & (rows[:, 3] > rows[:, 3].quantile(0.75))
     assert both.coverage == pytest.approx(float(agree.float().mean()))
@@ -176,18 +177,18 @@ def test_a_precise_enough_rule_is_not_lost_to_an_unlucky_draw() -> None:
     """Of the neighbours that keep column 0, 97 % keep the decision."""
     rows = torch.rand(2000, 5, generator=torch.Generator().manual_seed(0))
 
-    def decide(asked: np.ndarray) -> np.ndarray:
-        return ((asked[:, 0] > 0.5) & (asked[:, 1] > 0.03)).astype(int)
+    def decide(inputs: np.ndarray) -> np.ndarray:
+        return ((inputs[:, 0] > 0.5) & (inputs[:, 1] > 0.03)).astype(int)
 
     cases = hf.FunctionModel(decide, (0, 1), classes=2).ask(torch.full((1, 5), 0.9))
-    found = [hf.Anchor(references=rows, seed=seed).find(cases)[0].features for seed in range(12)]
-    assert found == [(0,)] * 12
+    result = [hf.Anchor(references=rows, seed=seed).find(cases)[0].features for seed in range(12)]
+    assert result == [(0,)] * 12
 
 
 def test_where_nothing_matters_the_empty_rule_holds() -> None:
     model = hf.FunctionModel(lambda rows: np.zeros(len(rows), int), (0, 1), classes=2)
     rule = hf.Anchor().find(model.ask(torch.rand(1, 6)))[0]
-    assert (rule.features, rule.precision, rule.coverage, rule.held) == ((), 1.0, 1.0, True)
+    assert (rule.features, rule.precision, rule.coverage, rule.is_anchor) == ((), 1.0, 1.0, True)
 
 
 def test_too_many_features_for_a_round_are_refused() -> None:
@@ -207,14 +208,14 @@ def test_an_anchor_that_is_never_precise_enough_is_not_called_one() -> None:
 
 def test_a_targeted_anchor_keeps_the_target_away() -> None:
     cases, rows = _table()
-    aimed = cases.model.ask(cases.x[:1], target=0)
-    assert set(hf.Anchor(references=rows).find(aimed)[0].features) == {1, 3}
+    targeted = cases.model.ask(cases.x[:1], target=0)
+    assert set(hf.Anchor(references=rows).find(targeted)[0].features) == {1, 3}
 
 
 def test_an_input_that_is_its_reference_is_anchored_by_nothing() -> None:
     model = hf.FunctionModel(_both_high, (0, 1), classes=2)
     rule = hf.Anchor().find(model.ask(torch.zeros(1, 6)))[0]
-    assert (rule.features, rule.coverage, rule.held) == ((), 1.0, True)
+    assert (rule.features, rule.coverage, rule.is_anchor) == ((), 1.0, True)
 
 
 def test_the_bounds_of_a_precision_are_where_the_divergence_says() -> None:
@@ -261,11 +262,11 @@ def test_a_black_box_of_scores_is_asked_in_numpy() -> None:
     model = hf.FunctionModel(lambda rows: rows[:, :3] * 2, (0, 1))
     x = torch.rand(4, 5)
     torch.testing.assert_close(model(x), 2 * x[:, :3])
-    assert "FunctionModel(function" in repr(model)
+    assert repr(model) == "FunctionModel(scores, bounds=(0, 1))"
     assert model.queries.gradient == 0
 
 
 def test_radii_need_gradients() -> None:
     model = hf.FunctionModel(lambda rows: rows[:, :3] * 2, (0, 1))
-    with pytest.raises(hf.HoldfastError, match="black box without gradients"):
+    with pytest.raises(hf.HoldfastError, match="MinNorm needs gradients, and the FunctionModel gives only scores"):
         hf.MinNorm()(model.ask(torch.rand(1, 5)), torch.ones(1, 1, 5, dtype=torch.bool))

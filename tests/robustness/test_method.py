@@ -1,4 +1,4 @@
-"""The base around every search: what is claimed is masked, clipped and measured again."""
+"""Every attack is checked: its moves are cut to mask and box and measured again."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.robustness import Found, Rows
+from holdfast.robustness import Moves, Rows
+from holdfast.robustness.norms import L2
 from holdfast.robustness.search import Search
 from toys import small_net
 
 
 @dataclass(frozen=True)
-class Liar(hf.Robustness):
-    """Proposes whatever it is told, whatever the mask and the box."""
+class SameMove(hf.Attack):
+    """Proposes the same move for every coordinate, whatever the mask and the box."""
 
     claim: float = 0.0
     p: float = 2
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
-        return Found(torch.full_like(rows.x, self.claim), torch.zeros(len(rows), dtype=torch.bool))
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        return Moves(torch.full_like(rows.x, self.claim))
 
 
 def axis_cases() -> hf.Cases:
@@ -38,32 +39,32 @@ def axis_cases() -> hf.Cases:
 
 
 def test_a_claim_that_flips_nothing_is_no_radius() -> None:
-    radii = Liar(0.1)(axis_cases(), torch.ones(1, 1, 3, dtype=torch.bool))
+    radii = SameMove(0.1)(axis_cases(), torch.ones(1, 1, 3, dtype=torch.bool))
     assert radii.radius.item() == math.inf
     assert radii.new_class.item() == -1
 
 
 def test_a_claim_off_the_mask_is_cut_to_the_mask() -> None:
-    radii = Liar(5.0)(axis_cases(), torch.tensor([[[False, False, True], [True, True, False]]]))
+    radii = SameMove(5.0)(axis_cases(), torch.tensor([[[False, False, True], [True, True, False]]]))
     assert bool(radii.censored[0, 0])
     assert radii.radius[0, 1].item() == pytest.approx(0.75 * math.sqrt(2))
     assert torch.equal(radii.witness[0, 1], torch.tensor([1.0, 1.0, 0.25]))
 
 
 def test_a_nan_claim_is_no_radius() -> None:
-    assert bool(Liar(math.nan)(axis_cases(), torch.ones(1, 1, 3, dtype=torch.bool)).censored.all())
+    assert bool(SameMove(math.nan)(axis_cases(), torch.ones(1, 1, 3, dtype=torch.bool)).censored.all())
 
 
 def test_a_witness_serves_every_superset() -> None:
     subsets = torch.tensor([[[True, True, True], [True, False, False], [False, True, True], [False, False, True]]])
-    radii = Liar(5.0)(axis_cases(), subsets)
-    assert radii.radius[0, 0].item() == pytest.approx(0.75)  # borrowed from the second subset
+    radii = SameMove(5.0)(axis_cases(), subsets)
+    assert radii.radius[0, 0].item() == pytest.approx(0.75)  # the witness of the second subset
     assert torch.equal(radii.witness[0, 0], radii.witness[0, 1])
     assert not bool(radii.censored[0, 2])
     assert bool(radii.censored[0, 3])
 
 
-def test_a_flat_model_is_searched_and_said() -> None:
+def test_a_flat_model_is_searched_and_noted() -> None:
     class Steps(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return torch.stack([torch.full_like(x[:, 0], 0.5), (x.sum(1) > 2).to(x)], 1)
@@ -75,7 +76,7 @@ def test_a_flat_model_is_searched_and_said() -> None:
 
 
 @pytest.mark.parametrize("method", [hf.MinNorm(steps=20), hf.PGD(), hf.Judge(steps=10, classes=1, starts=1)])
-def test_a_constant_model_is_censored_and_said(method: hf.Robustness) -> None:
+def test_a_constant_model_is_censored_and_noted(method: hf.Robustness) -> None:
     class Constant(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             return torch.tensor([[2.0, 1.0]]).expand(len(x), 2)
@@ -87,7 +88,7 @@ def test_a_constant_model_is_censored_and_said(method: hf.Robustness) -> None:
         assert "says nothing about their robustness" in radii.notes[0]
 
 
-def test_cost_and_provenance_are_told() -> None:
+def test_cost_and_settings_are_recorded() -> None:
     cases = hf.TorchModel(small_net()).ask(torch.randn(3, 12).double())
     seen: list[tuple[int, int]] = []
     method = hf.MinNorm(steps=20)
@@ -246,8 +247,8 @@ def test_a_finished_search_frees_its_memory_at_once() -> None:
     rows = Rows.of(cases, torch.ones(2, 1, 12, dtype=torch.bool), slice(0, 2))
     gc.disable()
     try:
-        search = Search(rows, 2.0)
-        search.look(torch.zeros_like(rows.x))
+        search = Search(rows, L2())
+        search.evaluate(torch.zeros_like(rows.x))
         delta = weakref.ref(search.delta)
         del search
         assert delta() is None
@@ -255,7 +256,7 @@ def test_a_finished_search_frees_its_memory_at_once() -> None:
         gc.enable()
 
 
-def test_the_judge_tells_how_much_its_first_search_missed() -> None:
+def test_the_judge_reports_the_gap_of_its_first_search() -> None:
     cases = hf.TorchModel(small_net()).ask(torch.rand(6, 12, generator=torch.Generator().manual_seed(3)))
     subsets = torch.rand(6, 1, 12, generator=torch.Generator().manual_seed(4)) < 0.6
     first, judged = hf.MinNorm(steps=20)(cases, subsets), hf.Judge(steps=10)(cases, subsets)

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.robustness.method import Found
+from holdfast.robustness import Moves
+from holdfast.robustness.norms import L2
+from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, successive_projection
+from holdfast.robustness.search import Search
 from toys import small_net
 
 
@@ -33,15 +35,15 @@ def test_radii_alone_are_the_same_radii(method: hf.Robustness) -> None:
 
 
 @dataclass(frozen=True)
-class Short(hf.Robustness):
-    """What another method finds, scaled: a search that stops a little before, or far before, the boundary."""
+class Short(hf.Attack):
+    """The moves of another method, scaled: a search that stops a little or far before the boundary."""
 
     share: float
     p: float = 2
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
-        found = hf.MinNorm(self.p, steps=60).search(rows, start)
-        return found._replace(delta=self.share * found.delta)
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        moves = hf.MinNorm(self.p, steps=60).search(rows, start)
+        return moves._replace(delta=self.share * moves.delta)
 
 
 def test_a_point_just_short_of_the_boundary_goes_a_little_farther() -> None:
@@ -49,19 +51,19 @@ def test_a_point_just_short_of_the_boundary_goes_a_little_farther() -> None:
     best = hf.MinNorm(steps=60)(cases, subsets)
     short = Short(0.998)(cases, subsets)
     assert torch.equal(short.censored, best.censored)
-    told = ~best.censored
-    ratio = (short.radius / best.radius)[told]
+    reached = ~best.censored
+    ratio = (short.radius / best.radius)[reached]
     assert float(ratio.median()) < 1.002
     assert float(ratio.max()) < 1.1
     moved = cases.model(short.witness.flatten(0, 1)).argmax(1).view_as(short.new_class)
-    assert torch.equal(moved[told], short.new_class[told]), "and is measured there"
+    assert torch.equal(moved[reached], short.new_class[reached]), "and is measured there"
     length = (short.witness - cases.x[:, None]).flatten(2).norm(dim=2)
-    torch.testing.assert_close(length[told], short.radius[told])
+    torch.testing.assert_close(length[reached], short.radius[reached])
     assert bool(Short(0.5)(cases, subsets).censored.all()), "what is far from it is no radius"
 
 
-class Turning(nn.Module):
-    """Two classes whose boundary slopes away: each coordinate helps only up to a point, then the next must."""
+class Bending(nn.Module):
+    """Two classes whose boundary bends: each coordinate reduces the margin only up to 0.3."""
 
     def forward(self, x: Tensor) -> Tensor:
         gain = (x.clamp_max(0.3) * torch.arange(20, 0, -1).to(x)).sum(1) - 40
@@ -69,15 +71,16 @@ class Turning(nn.Module):
 
 
 def test_a_boundary_that_no_linearisation_names_is_reached_by_going_on() -> None:
-    cases = hf.TorchModel(Turning().eval()).ask(torch.zeros(1, 20).double())
+    cases = hf.TorchModel(Bending().eval()).ask(torch.zeros(1, 20).double())
     rows = Rows.of(cases, torch.ones(1, 1, 20, dtype=torch.bool), slice(0, 1))
-    search = Search(rows, 2.0)
+    search = Search(rows, L2())
     successive_projection(search, 12)
-    assert bool(torch.isfinite(search.best()).all())
-    assert float(search.best()) < 1.2 * float(hf.Judge.quick()(cases, torch.ones(1, 1, 20, dtype=torch.bool)).radius)
+    assert bool(torch.isfinite(search.best_radius()).all())
+    judged = hf.Judge.quick()(cases, torch.ones(1, 1, 20, dtype=torch.bool))
+    assert float(search.best_radius()) < 1.2 * float(judged.radius)
 
 
-def test_the_exact_method_is_never_moved_out() -> None:
+def test_the_exact_method_is_never_above_the_judge() -> None:
     refused = 0
     for seed in range(30):
         torch.manual_seed(seed)

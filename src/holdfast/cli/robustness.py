@@ -68,7 +68,7 @@ def robustness(
     table.add_row("question", escape(question(classes, label, int(cases.target[0]))))
     table.add_row("may move", f"{int(moving.sum())} of {cases.features.count} {cases.features.kind}")
     table.add_row(f"L{p} radius ({radii.bound} bound)", radius_text(radii, 0, 0))
-    table.add_row("changes to", "no change found: censored" if new < 0 else escape(classes[new]))
+    table.add_row("changes to", "no class: no change was found" if new < 0 else escape(classes[new]))
     table.add_row("model rows", f"{radii.queries.forward:,} forward, {radii.queries.gradient:,} of them with gradient")
     table.add_row("method", radii.method)
     console.print(table)

@@ -36,6 +36,8 @@ def progress_bar(title: str, quiet: bool) -> Iterator[Any]:
 
 def radius_text(radii: Radii, case: int, k: int) -> str:
     """Return one radius as text."""
+    if bool(radii.unreachable[case, k]):
+        return "none: proven that nothing in the bounds changes it"
     return "censored" if bool(radii.censored[case, k]) else f"{float(radii.radius[case, k]):.4g}"
 
 
@@ -55,6 +57,7 @@ def print_radii(cases: Cases, radii: Radii, names: list[Any], subsets: list[str]
                     "subset": subset,
                     "radius": None if radius == float("inf") else radius,
                     "censored": bool(radii.censored[b, k]),
+                    "proven": bool(radii.proven[b, k]),
                     "new class": None if new < 0 else classes[new],
                 }
             )

@@ -1,1 +1,1 @@
-"""Criteria: one file each, registered by name when they are imported."""
+"""Criteria: how good a set of relevant features is. One family a file; classes register themselves by name."""

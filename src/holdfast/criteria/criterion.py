@@ -1,4 +1,19 @@
-"""The interface of criteria: a number for each subset of features that an explanation calls relevant."""
+"""The interface of criteria: a number for each subset of features that an explanation calls relevant.
+
+A criterion of your own is one class; ``holdfast.testing.check_criterion`` tests it::
+
+    @dataclass(frozen=True)
+    class Flips(Criterion):  # does the decision change if the relevant features are set to zero?
+        name: ClassVar[str] = "flips"
+        higher_is_better: ClassVar[bool] = True
+        requires: ClassVar[Access] = Access.DECISIONS
+
+        def measure(self, cases, relevant, progress):
+            case = torch.arange(len(cases)).repeat_interleave(relevant.shape[1])
+            rows = torch.where(cases.features.expand(relevant.flatten(0, 1), case), 0, cases.x[case])
+            changed = cases.model(rows).argmax(1) != cases.label[case]
+            return changed.view(relevant.shape[:2]).to(cases.x)
+"""
 
 from __future__ import annotations
 
@@ -44,7 +59,7 @@ class Criterion(ABC):
         name: What it is called on the command line and in files.
         presets: Names of class methods that return instances with other settings.
         family: The heading under which tables of reports put it, beside other criteria of the same family.
-        higher_is_better: Whether a larger value speaks for the explanation.
+        higher_is_better: Whether a larger value means a better explanation.
         requires: What it requires of a model with its default settings; ``needs`` is what an instance requires.
     """
 
@@ -65,7 +80,8 @@ class Criterion(ABC):
 
         Args:
             cases: The cases that the subsets belong to.
-            relevant: Bool ``[B, K, d]``: K subsets for each case, True where a feature is called relevant.
+            relevant: Bool ``[B, K, d]``, a tensor or an array: K subsets for each case, True where a feature is called
+                relevant. ``[B, d]`` is one subset for each.
             progress: Called with (done, total) while it runs.
 
         Returns:
@@ -80,7 +96,16 @@ class Criterion(ABC):
 
     @abstractmethod
     def measure(self, cases: Cases, relevant: Tensor, progress: Progress | None) -> Tensor:
-        """Return values ``[B, K]`` of ``relevant`` bool ``[B, K, d]``; called with arguments that were checked."""
+        """Measure subsets; implemented by subclasses and called with arguments that were checked.
+
+        Args:
+            cases: The cases.
+            relevant: Bool ``[B, K, d]`` on the model's device.
+            progress: To be called with (done, total), if not None.
+
+        Returns:
+            Values ``[B, K]``; ``inf`` where no value was found.
+        """
 
     @property
     def needs(self) -> Access:
@@ -98,14 +123,46 @@ class Criterion(ABC):
         return "exact"
 
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
-        """Return the largest possible value of each subset, ``[B, K]``: the bound on a censored one; ``inf``: unknown."""
+        """Return the largest possible value of each subset, which bounds a censored value.
+
+        Args:
+            cases: The cases.
+            relevant: Bool ``[B, K, d]``.
+
+        Returns:
+            ``[B, K]``; ``inf`` where it is unknown.
+        """
         return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)
 
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any
     ) -> Marginals:
-        """Return the effect of every feature on every subset, if one search tells them all."""
+        """Estimate the effect of every feature on every subset, for criteria where one search gives all of them.
+
+        Args:
+            cases: The cases.
+            relevant: Bool ``[B, K, d]``.
+            steps: Gradients towards each class.
+            classes: How many of the nearest classes are searched.
+            soft: Blend the effects of classes whose radii differ by about this share.
+            state: ``Marginals.state`` of the previous call on similar subsets; None at first.
+
+        Returns:
+            The estimated values and effects.
+
+        Raises:
+            HoldfastError: This criterion has no such estimate.
+        """
         raise HoldfastError(f"{type(self).__name__} has no marginal effects: use the estimator Regression().")
+
+
+def read_criterion(given: Any) -> Criterion:
+    """Return a criterion from an instance, a class that needs no settings, or a name.
+
+    Raises:
+        HoldfastError: ``given`` is none of these.
+    """
+    return Criterion.registry.instance(given, Criterion)  # type: ignore[type-abstract]  # only checked against
 
 
 def _fitting(access: Access) -> list[str]:

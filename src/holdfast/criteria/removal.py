@@ -1,4 +1,4 @@
-"""The criteria that take features away: show only the relevant ones, or all but them."""
+"""Insertion and Deletion: the score of the label when features are removed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from holdfast.reference import (
     reference_points,
 )
 
-_APART = 500_009  # explainers draw from 0 on and must not share the noise that they are judged by
+_FIRST_DRAW = 500_009  # explainers count draws from 0: they must not share the noise that they are evaluated with
 
 
 @dataclass(frozen=True)
 class _Removal(Criterion):
-    """The label's score with some features kept and the others at the reference, averaged over its draws if random."""
+    """The label's score with some features kept and the others at their reference values."""
 
     reference: Reference = "uniform"
     score: Score = "logit"
@@ -49,7 +49,7 @@ class _Removal(Criterion):
 
     @abstractmethod
     def kept(self, relevant: Tensor) -> Tensor:
-        """The features that stay when these are called relevant."""
+        """Return the features that are kept, bool ``[B, K, d]``, when ``relevant`` ones are called relevant."""
 
     @property
     @final
@@ -62,21 +62,25 @@ class _Removal(Criterion):
         b, k = kept.shape[:2]
         values = torch.zeros(b, k, dtype=cases.x.dtype, device=kept.device)
         for draw in range(self.rows):
-            points = reference_points(cases, self.reference, mixed(self.seed, draw + _APART))
-            new = _differ(kept, live_features(cases, points))
+            points = reference_points(cases, self.reference, mixed(self.seed, draw + _FIRST_DRAW))
+            new = _differs_from_previous(kept, live_features(cases, points))
             case, subset = new.nonzero(as_tuple=True)
-            done = None if progress is None else _later(progress, draw, self.rows)
-            scores = kept_scores(cases, points, case, _rows_of(kept, case, subset), done, self.score)
+            report = None if progress is None else _of_all_rounds(progress, draw, self.rows)
+            scores = kept_scores(cases, points, case, _rows_of(kept, case, subset), report, self.score)
             values += scores[new.flatten().cumsum(0) - 1].view(b, k)
         return values / self.rows
 
 
 @dataclass(frozen=True)
 class Insertion(_Removal):
-    """The label's score when only the relevant features are shown. Higher: they are enough.
+    """The score of the label when only the relevant features are shown. Higher is better: they are sufficient.
 
-    The paper's areas are of logits; the "logit" of a model that puts out something else is its score as it comes.
-    ``draws`` counts for references that are random.
+    Attributes:
+        reference: What removed features become: a number, a tensor, ``"blur"``, ``"mean"`` or ``"uniform"``.
+        score: The score of the label: ``"logit"`` as in the paper, ``"probability"`` or ``"margin"``. For a model that
+            does not return logits, ``"logit"`` is the score as the model returns it.
+        draws: Average over this many draws of a random reference.
+        seed: Seed of random references.
     """
 
     name: ClassVar[str] = "insertion"
@@ -88,10 +92,14 @@ class Insertion(_Removal):
 
 @dataclass(frozen=True)
 class Deletion(_Removal):
-    """The label's score when the relevant features are taken away. Lower: they are needed.
+    """The score of the label when the relevant features are removed. Lower is better: they are necessary.
 
-    The paper's areas are of logits; the "logit" of a model that puts out something else is its score as it comes.
-    ``draws`` counts for references that are random.
+    Attributes:
+        reference: What removed features become: a number, a tensor, ``"blur"``, ``"mean"`` or ``"uniform"``.
+        score: The score of the label: ``"logit"`` as in the paper, ``"probability"`` or ``"margin"``. For a model that
+            does not return logits, ``"logit"`` is the score as the model returns it.
+        draws: Average over this many draws of a random reference.
+        seed: Seed of random references.
     """
 
     name: ClassVar[str] = "deletion"
@@ -101,8 +109,8 @@ class Deletion(_Removal):
         return ~relevant
 
 
-def _differ(kept: Tensor, live: Tensor) -> Tensor:
-    """Which subsets ``[B, K]`` show the model another input than the one before: not by features at their reference."""
+def _differs_from_previous(kept: Tensor, live: Tensor) -> Tensor:
+    """Which subsets ``[B, K]`` make another input than the subset before; features at their reference make none."""
     new = torch.ones(kept.shape[:2], dtype=torch.bool, device=kept.device)
     new[:, 1:] = ((kept[:, 1:] != kept[:, :-1]) & live[:, None]).any(2)
     return new
@@ -112,6 +120,6 @@ def _rows_of(kept: Tensor, case: Tensor, subset: Tensor) -> Callable[[slice], Te
     return lambda piece: kept[case[piece], subset[piece]]
 
 
-def _later(progress: Progress, before: int, times: int) -> Progress:
-    """Progress of one of several equal rounds, as that of all of them."""
-    return lambda done, total: progress(before * total + done, times * total)
+def _of_all_rounds(progress: Progress, before: int, rounds: int) -> Progress:
+    """Report the progress of one of several equal rounds as a part of all of them."""
+    return lambda done, total: progress(before * total + done, rounds * total)

@@ -1,4 +1,8 @@
-"""The two criteria of the paper: hold the relevant features and let the rest move, or let only them move."""
+"""The two criteria of the paper, Robustness-S̄r and Robustness-Sr.
+
+Both are Robustness-S (Definition 3.1), the smallest perturbation inside a subset S that changes the decision:
+``RobustnessRest`` perturbs all features but the relevant ones, ``RobustnessRelevant`` only the relevant ones.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,22 @@ from holdfast.models.model import Access
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.steps import norm
 
 
-class _Robust(Criterion):
-    """Robustness-S of the features that ``relevant`` lets move."""
+class _RobustnessCriterion(Criterion):
+    """Robustness-S of a subset that depends on the relevant features."""
 
     family: ClassVar[str] = "Robustness"
     requires: ClassVar[Access] = Access.GRADIENTS
     robustness: Robustness
 
+    def __post_init__(self) -> None:
+        method = Robustness.registry.instance(self.robustness, Robustness)  # type: ignore[type-abstract]  # only checked
+        object.__setattr__(self, "robustness", method)
+
     @abstractmethod
     def moving(self, relevant: Tensor) -> Tensor:
-        """The features that may move when these are called relevant."""
+        """Return the features that may be perturbed, bool ``[B, K, d]``, when ``relevant`` ones are called relevant."""
 
     @final
     def measure(self, cases: Cases, relevant: Tensor, progress: Progress | None) -> Tensor:
@@ -51,13 +58,13 @@ class _Robust(Criterion):
 
     @final
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
-        """The largest move that the box allows inside the subset; ``inf`` without a box."""
+        """Return the largest perturbation that the model's bounds allow, ``[B, K]``; ``inf`` without bounds."""
         moving = self.moving(cases.subsets(relevant))
         b, k = moving.shape[:2]
 
         def work(piece: slice) -> Tensor:
             rows = Rows.of(cases, moving, piece)
-            return norm(torch.maximum(-rows.low, rows.high), self.robustness.p)
+            return self.robustness.norm.length(torch.maximum(-rows.low, rows.high))
 
         parts = [part for _, part in chunked(work, b * k, cases.model.chunk(cases.x))]
         return torch.cat(parts).view(b, k)
@@ -66,7 +73,7 @@ class _Robust(Criterion):
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any
     ) -> Marginals:
-        found = normals(
+        estimate = normals(
             cases,
             self.moving(relevant),
             self.robustness.p,
@@ -75,13 +82,19 @@ class _Robust(Criterion):
             soft=soft,
             near_classes=state,
         )
-        effects = found.worth if self.higher_is_better else -found.worth
-        return Marginals(found.radius, effects, found.changed, found.nearest)
+        effects = estimate.worth if self.higher_is_better else -estimate.worth
+        return Marginals(estimate.radius, effects, estimate.changed, estimate.nearest)
 
 
 @dataclass(frozen=True)
-class RobustnessRest(_Robust):
-    """Robustness-S̄r: hold the relevant features, let the rest move. Higher: the prediction holds to them."""
+class RobustnessRest(_RobustnessCriterion):
+    """Robustness-S̄r: the relevant features stay fixed, the rest may be perturbed. Higher is better.
+
+    A large value means that the prediction hardly depends on the rest.
+
+    Attributes:
+        robustness: The method that finds radii: an instance, a class or a name. Default: ``Judge()``.
+    """
 
     robustness: Robustness = field(default_factory=Judge)
     name: ClassVar[str] = "robustness-rest"
@@ -92,8 +105,14 @@ class RobustnessRest(_Robust):
 
 
 @dataclass(frozen=True)
-class RobustnessRelevant(_Robust):
-    """Robustness-Sr: let only the relevant features move. Lower: the prediction depends on them."""
+class RobustnessRelevant(_RobustnessCriterion):
+    """Robustness-Sr: only the relevant features may be perturbed. Lower is better.
+
+    A small value means that the prediction depends on the relevant features.
+
+    Attributes:
+        robustness: The method that finds radii: an instance, a class or a name. Default: ``Judge()``.
+    """
 
     robustness: Robustness = field(default_factory=Judge)
     name: ClassVar[str] = "robustness-relevant"

@@ -1,1 +1,1 @@
-"""Explainers: one family a file, registered by name when they are imported."""
+"""Explainers: from cases to an order of their features. One family a file; classes register themselves by name."""

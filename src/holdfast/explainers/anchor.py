@@ -1,4 +1,4 @@
-"""Explanations by a rule that holds: features that, kept, keep the decision for most neighbours."""
+"""Explainers by rules: features that, if kept, keep the decision of most neighbours (anchors)."""
 
 from __future__ import annotations
 
@@ -23,20 +23,24 @@ from holdfast.reference import FixedReference, Reference, live_features, read_re
 
 @dataclass(frozen=True)
 class Rule:
-    """An anchor: while ``features`` are kept, the decision stays for ``precision`` of the neighbours.
+    """A rule: if these features are kept, most neighbours have the same decision.
 
-    ``low`` bounds the precision from below. ``coverage`` is the share of neighbours that the rule speaks of; ``held``
-    whether it is as precise as was asked for.
+    Attributes:
+        features: The features that are kept.
+        precision: The share of neighbours with the same decision.
+        low: A lower confidence bound on the precision.
+        coverage: The share of all neighbours that the rule applies to.
+        is_anchor: Whether the rule is as precise as required.
     """
 
     features: tuple[int, ...]
     precision: float
     low: float
     coverage: float
-    held: bool
+    is_anchor: bool
 
     def __str__(self) -> str:
-        kind = "an anchor" if self.held else "no anchor; the best rule"
+        kind = "an anchor" if self.is_anchor else "no anchor; the best rule"
         number = "1 feature" if len(self.features) == 1 else f"{len(self.features)} features"
         return (
             f"{kind} of {number} has precision {self.precision:.3f} (at least {self.low:.3f}) and coverage "
@@ -46,14 +50,25 @@ class Rule:
 
 @dataclass(frozen=True)
 class Anchor(Explainer):
-    """Anchors: a beam search for the shortest rule of ``precision``, its samples shared out by KL-LUCB.
+    """Anchors: a beam search for the shortest rule of a required precision, with samples allocated by KL-LUCB.
 
-    A neighbour takes each feature outside the rule from the reference with probability ``swap``; given ``references
-    [N, *shape]``, such as the rows of a table, it takes all of them from a random row, and the coverage counts rows in
-    the same quarter of each kept column. The rule's features come first, in the order they joined, the others in the
-    order of their precision alone. For tokens, columns and patches: every round asks about every feature. Choosing
-    among the rules of one length stops at ``most_rows`` rows, and so does settling how precise a chosen one is; a rule
-    that is not settled by then is not called an anchor.
+    The features of the rule come first, in the order in which they joined. The others follow by their precision as a
+    rule of one feature. Every round samples every feature, so use tokens, columns or patches, not pixels.
+
+    Attributes:
+        references: Inputs ``[N, *shape]``, such as the rows of a table. A neighbour then takes all features outside the
+            rule from a random row, and the coverage counts rows in the same quartile of each kept column.
+        reference: Without ``references``: what a neighbour's features outside the rule become.
+        precision: The required precision.
+        delta: The probability that the confidence bounds fail.
+        tolerance: The precision difference that may stay unresolved.
+        beam: How many rules of one length are extended.
+        batch: Neighbours drawn for a rule at a time.
+        most_features: The largest number of features in a rule.
+        most_rows: Stop after this many rows, both when rules of one length are compared and when the precision of one
+            is determined. A rule whose precision is undetermined by then is not an anchor.
+        swap: Without ``references``: the probability that a feature outside the rule takes its reference value.
+        seed: Seed of all draws.
     """
 
     references: Tensor | FixedReference | None = None
@@ -85,58 +100,67 @@ class Anchor(Explainer):
             )
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        found = self._find(cases, progress)
-        scores = torch.stack([scores for _, scores in found]).to(cases.x)
-        notes = tuple(f"case {case}: {rule}." for case, (rule, _) in enumerate(found))
+        results = self._find(cases, progress)
+        scores = torch.stack([scores for _, scores in results]).to(cases.x)
+        notes = tuple(f"case {case}: {rule}." for case, (rule, _) in enumerate(results))
         return replace(Ranking.by_score(cases, scores, repr(self), self.seed), notes=notes)
 
     def find(self, cases: Cases, progress: Progress | None = None) -> list[Rule]:
-        """The rule found for every case."""
+        """Search the rule of every case.
+
+        Args:
+            cases: What to explain.
+            progress: Called with (done, total) cases.
+
+        Returns:
+            One rule for each case.
+        """
         return [rule for rule, _ in self._find(cases, progress)]
 
     def _find(self, cases: Cases, progress: Progress | None) -> list[tuple[Rule, Tensor]]:
-        """The rule of every case, and scores ``[d]`` by which it comes first."""
+        """Return the rule of every case, and scores ``[d]`` by which its features come first."""
         most = int(features_of(cases).sum(1).max())
         if most * self.batch > self.most_rows:
             raise HoldfastError(
-                f"Anchor asks about every feature in every round, and {most} features x {self.batch} "
-                f"rows are over most_rows = {self.most_rows}: use fewer features, such as patches, or raise most_rows."
+                f"Anchor samples every feature in every round, and {most} features x {self.batch} rows are over "
+                f"most_rows = {self.most_rows}: use fewer features, such as patches, or raise most_rows."
             )
         points = reference_points(cases, self.reference, self.seed) if self.references is None else None
-        found = []
+        results = []
         for case in range(len(cases)):
             one = cases[case]
-            drawn = _FromRows(self, one) if points is None else _FromReference(self, one, points[case : case + 1])
-            found.append(self._search(drawn))
+            neighbours = _FromRows(self, one) if points is None else _FromReference(self, one, points[case : case + 1])
+            results.append(self._search(neighbours))
             if progress is not None:
                 progress(case + 1, len(cases))
-        return found
+        return results
 
     def _search(self, neighbours: _Neighbours) -> tuple[Rule, Tensor]:
-        alone = torch.zeros(neighbours.features)
-        best = _Arms([()], neighbours, self).settle(0)  # where hardly anything matters nothing need be kept
+        """Search the rule of one case; return it and the scores ``[d]`` of the features."""
+        scores = torch.zeros(neighbours.features)
+        best = _Arms([()], neighbours, self).settle(0)  # the empty rule, if hardly any feature matters
         beam: list[tuple[int, ...]] = [()]
-        while not best.held and len(beam[0]) < min(self.most_features, len(neighbours.players)):
+        while not best.is_anchor and len(beam[0]) < min(self.most_features, len(neighbours.players)):
             wider = [(*rule, feature) for rule in beam for feature in neighbours.players if feature not in rule]
             arms = _Arms(list({frozenset(rule): rule for rule in wider}.values()), neighbours, self)
             rules = [arms.settle(arm) for arm in arms.best(min(self.beam, len(arms.rules)))]
             if beam == [()]:
-                alone[[rule[0] for rule in arms.rules]] = arms.mean().float()
-            best = max([best, *rules], key=_merit)
+                scores[[rule[0] for rule in arms.rules]] = arms.mean().float()
+            best = max([best, *rules], key=_quality)
             beam = [rule.features for rule in rules]
         for place, feature in enumerate(best.features):
-            alone[feature] = 2 + len(best.features) - place
-        return best, alone
+            scores[feature] = 2 + len(best.features) - place
+        return best, scores
 
 
-def _merit(rule: Rule) -> tuple[bool, float, float]:
-    """Of rules that hold the one that speaks of most neighbours, of others the most precise."""
-    both = (rule.coverage, rule.precision) if rule.held else (rule.precision, rule.coverage)
-    return rule.held, *both
+def _quality(rule: Rule) -> tuple[bool, float, float]:
+    """Rank anchors by coverage and other rules by precision."""
+    both = (rule.coverage, rule.precision) if rule.is_anchor else (rule.precision, rule.coverage)
+    return rule.is_anchor, *both
 
 
 class _Neighbours(ABC):
-    """Neighbours of one case: how many keep the decision while a rule's features are kept."""
+    """Neighbours of one case: how many of them have its decision if the features of a rule are kept."""
 
     def __init__(self, settings: Anchor, case: Cases, players: Tensor):
         self._settings, self._case = settings, case
@@ -146,14 +170,14 @@ class _Neighbours(ABC):
 
     @abstractmethod
     def coverage(self, rule: tuple[int, ...]) -> float:
-        """The share of neighbours that a rule speaks of."""
+        """Return the share of neighbours that a rule applies to."""
 
     @abstractmethod
     def draw(self, kept: Tensor) -> tuple[Tensor, Callable[[slice], Tensor]]:
-        """Which features new neighbours keep, given those ``kept [R, d]`` by rules; and what the others become."""
+        """Return the features that new neighbours keep, and what the others become; rules keep ``kept [R, d]``."""
 
     def count(self, rules: list[tuple[int, ...]], draws: int) -> Tensor:
-        """For each rule, how many of ``draws`` new neighbours keep the decision."""
+        """Return for each rule how many of ``draws`` new neighbours have the decision."""
         fixed = torch.zeros(len(rules), self.features, dtype=torch.bool)
         for row, rule in enumerate(rules):
             fixed[row, list(rule)] = True
@@ -172,7 +196,7 @@ class _Neighbours(ABC):
 
 
 class _FromReference(_Neighbours):
-    """Each feature outside the rule takes its reference value, or stays, by the throw of a coin."""
+    """Each feature outside the rule takes its reference value with a given probability."""
 
     def __init__(self, settings: Anchor, case: Cases, point: Tensor):
         super().__init__(settings, case, live_features(case, point))
@@ -182,14 +206,14 @@ class _FromReference(_Neighbours):
         return float((1 - self._settings.swap) ** len(rule))
 
     def draw(self, kept: Tensor) -> tuple[Tensor, Callable[[slice], Tensor]]:
-        thrown = torch.rand(len(kept), len(self.players), generator=self._generator)  # padding takes no throw
+        drawn = torch.rand(len(kept), len(self.players), generator=self._generator)  # nothing is drawn for padding
         stays = torch.zeros_like(kept)
-        stays[:, self.players] = thrown >= self._settings.swap
+        stays[:, self.players] = drawn >= self._settings.swap
         return kept | stays, lambda piece: self._point
 
 
 class _FromRows(_Neighbours):
-    """The features outside the rule come from one row of the references."""
+    """The features outside the rule come from a random row of the references."""
 
     def __init__(self, settings: Anchor, case: Cases):
         super().__init__(settings, case, features_of(case))
@@ -209,25 +233,25 @@ class _FromRows(_Neighbours):
 
 
 class _Arms:
-    """Rules as the arms of a bandit: KL-LUCB (Kaufmann & Kalyanakrishnan 2013) finds those of highest precision."""
+    """Rules as the arms of a bandit: KL-LUCB (Kaufmann & Kalyanakrishnan 2013) finds the most precise ones."""
 
     def __init__(self, rules: list[tuple[int, ...]], neighbours: _Neighbours, settings: Anchor):
         self.rules, self._neighbours, self._settings = rules, neighbours, settings
-        self._asked = torch.zeros(len(rules), dtype=torch.double)
-        self._kept = torch.zeros(len(rules), dtype=torch.double)
+        self._drawn = torch.zeros(len(rules), dtype=torch.double)
+        self._same = torch.zeros(len(rules), dtype=torch.double)
         self._draw(list(range(len(rules))))
 
     def mean(self) -> Tensor:
-        """The precision of every rule as drawn so far."""
-        return self._kept / self._asked
+        """Return the precision of every rule among the neighbours drawn so far."""
+        return self._same / self._drawn
 
     def best(self, count: int) -> list[int]:
-        """The ``count`` arms of highest precision, up to the tolerance, with probability ``1 - delta``."""
+        """Return the ``count`` most precise arms, up to the tolerance, with probability ``1 - delta``."""
         turn = 1
         while True:
             order = self.mean().argsort(descending=True, stable=True)
             top, rest = order[:count], order[count:]
-            if not len(rest) or float(self._asked.sum()) >= self._settings.most_rows:
+            if not len(rest) or float(self._drawn.sum()) >= self._settings.most_rows:
                 return list(map(int, top))
             low, high = self._bounds(_exploration(len(self.rules), turn, self._settings.delta))
             weak, strong = int(top[low[top].argmin()]), int(rest[high[rest].argmax()])
@@ -237,15 +261,15 @@ class _Arms:
             turn += 1
 
     def settle(self, arm: int) -> Rule:
-        """Ask until it is clear whether the arm is as precise as wanted, up to half the tolerance, or rows run out."""
-        wanted, slack = self._settings.precision, self._settings.tolerance / 2
-        limit = float(self._asked[arm]) + self._settings.most_rows
+        """Draw until it is determined whether the arm is precise enough, up to half the tolerance, or rows run out."""
+        required, slack = self._settings.precision, self._settings.tolerance / 2
+        limit = float(self._drawn[arm]) + self._settings.most_rows
         rate = math.log((1 + (self._settings.beam - 1) * len(self._neighbours.players)) / self._settings.delta)
         while True:
             mean = float(self.mean()[arm])
             low, high = (float(edge[arm]) for edge in self._bounds(rate))
-            precise, refuted = mean >= wanted and low >= wanted - slack, high < wanted or high - low < slack
-            if precise or refuted or float(self._asked[arm]) >= limit:
+            precise, refuted = mean >= required and low >= required - slack, high < required or high - low < slack
+            if precise or refuted or float(self._drawn[arm]) >= limit:
                 break
             self._draw([arm])
         rule = self.rules[arm]
@@ -253,17 +277,17 @@ class _Arms:
 
     def _draw(self, arms: list[int]) -> None:
         which = torch.tensor(arms)
-        self._kept[which] += self._neighbours.count([self.rules[arm] for arm in arms], self._settings.batch)
-        self._asked[which] += self._settings.batch
+        self._same[which] += self._neighbours.count([self.rules[arm] for arm in arms], self._settings.batch)
+        self._drawn[which] += self._settings.batch
 
     def _bounds(self, exploration: float) -> tuple[Tensor, Tensor]:
-        """The least and largest precision whose divergence from the mean is within the exploration rate."""
-        mean, level = self.mean(), exploration / self._asked
+        """Return the smallest and largest precision whose divergence from the mean is within the exploration rate."""
+        mean, level = self.mean(), exploration / self._drawn
         return _edge(mean, level, torch.zeros_like(mean)), _edge(mean, level, torch.ones_like(mean))
 
 
 def _edge(mean: Tensor, level: Tensor, far: Tensor) -> Tensor:
-    """Bisection between the mean and ``far`` for the point where the Bernoulli divergence reaches the level."""
+    """Bisect between the mean and ``far`` for the point where the Bernoulli divergence reaches the level."""
     near = mean.clone()
     for _ in range(25):
         middle = (near + far) / 2
@@ -273,12 +297,13 @@ def _edge(mean: Tensor, level: Tensor, far: Tensor) -> Tensor:
 
 
 def _divergence(p: Tensor, q: Tensor) -> Tensor:
+    """Return the Kullback-Leibler divergence of Bernoulli distributions."""
     tiny = 1e-12
     p, q = p.clamp(tiny, 1 - tiny), q.clamp(tiny, 1 - tiny)
     return p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log()
 
 
 def _exploration(arms: int, turn: int, delta: float) -> float:
-    """The rate of KL-LUCB, ``log(k n t^a / delta)`` plus its own logarithm, with the authors' k and a."""
+    """Return the rate of KL-LUCB: ``log(k n t^a / delta)`` plus its logarithm, with the authors' k and a."""
     rate = math.log(405.5 * arms * turn**1.1 / delta)
     return rate + math.log(rate)

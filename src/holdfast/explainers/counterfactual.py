@@ -1,4 +1,4 @@
-"""Explanations by the closest input that is decided otherwise, allowed ever fewer features to differ in."""
+"""Explainers by counterfactuals: the closest input with another decision, with fewer and fewer features changed."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer, never_changed, uninformative_orders
 from holdfast.models.model import Access
-from holdfast.ranking import Ranking, check_size, features_of, size_of
+from holdfast.ranking import Ranking, features_of
 from holdfast.robustness import MinNorm, Robustness
+from holdfast.sizes import read_size, size_of
 
 
-def _searched() -> Robustness:
+def _default_method() -> Robustness:
     return MinNorm(steps=20)
 
 
 @dataclass(frozen=True)
 class Counterfactual(Explainer):
-    """CFX: the closest input of another decision, with the paper's L0 constraint on what differs.
+    """CFX: the closest input with another decision, under the paper's L0 constraint.
 
-    Wachter et al. minimise the distance while they raise the price of missing the wanted decision: in the limit the
-    smallest change of decision, which ``robustness`` finds (its ``p`` is the distance). The ``step`` features that the
-    counterfactual changes least are then forbidden to change, and so on from the counterfactual found: those it needs
-    longest come first, so that the top K are the K it was last allowed.
+    Wachter et al. minimise the distance to an input with another decision; in the limit of their penalty this is the
+    smallest perturbation that changes the decision, which ``robustness`` searches. The features that this
+    counterfactual changes least are then fixed, and the search continues from it with the rest. Features that stay
+    changeable longest come first: the top K are the last K that could change.
+
+    Attributes:
+        robustness: The method that finds counterfactuals: an instance, a class or a name. Its ``p`` is the distance.
+        step: How many features are fixed at a time: a share (float) or a number (int).
+        seed: Seed of the order of features that change equally.
     """
 
-    robustness: Robustness = field(default_factory=_searched)
+    robustness: Robustness = field(default_factory=_default_method)
     step: float | int = 0.05
     seed: int = 0
     name: ClassVar[str] = "counterfactual"
@@ -39,38 +44,38 @@ class Counterfactual(Explainer):
     requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
-        if not isinstance(self.robustness, Robustness):
-            raise HoldfastError(f"robustness must be a method such as MinNorm(), got {self.robustness!r}.")
-        check_size(self.step, "step")
+        method = Robustness.registry.instance(self.robustness, Robustness)  # type: ignore[type-abstract]  # only checked
+        object.__setattr__(self, "robustness", method)
+        object.__setattr__(self, "step", read_size(self.step, "step"))
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         present = features_of(cases)
         count = present.sum(1)
-        leave = size_of(self.step, count, "step")
-        turns = int((-(-count // leave)).max())
+        step = size_of(self.step, count, "step")
+        turns = int((-(-count // step)).max())
         scores = torch.zeros_like(present, dtype=cases.x.dtype)
-        allowed, open_ = present, torch.ones_like(count, dtype=torch.bool)
-        dead = alike = ~open_
+        allowed, active = present, torch.ones_like(count, dtype=torch.bool)
+        never = equal = ~active
         moved, start = torch.zeros_like(scores), None
         for turn in range(turns):
-            if bool(open_.any()):
-                part = cases[open_]
-                radii = self.robustness(part, allowed[open_][:, None], start=start)
-                turned = torch.isfinite(radii.radius[:, 0])
-                # A case that no longer turns will not with fewer features: its last counterfactual orders the rest.
-                start, open_ = radii.witness[turned], open_.masked_scatter(open_, turned)
-                moved[open_] = _shares_moved(part, radii.witness[:, 0])[turned]
+            if bool(active.any()):
+                part = cases[active]
+                radii = self.robustness(part, allowed[active][:, None], start=start)
+                changed = torch.isfinite(radii.radius[:, 0])
+                # No change now means none with fewer features: the last counterfactual orders the rest.
+                start, active = radii.witness[changed], active.masked_scatter(active, changed)
+                moved[active] = _relative_moves(part, radii.witness[:, 0])[changed]
             if turn == 0:
-                dead, alike = ~open_, (moved == 0).all(1)
-                if bool(dead.all()):
+                never, equal = ~active, (moved == 0).all(1)
+                if bool(never.all()):
                     raise never_changed(len(cases))
             scores = torch.where(allowed, turn + moved, scores)
             place = Ranking.by_score(cases, scores.masked_fill(~allowed, -1), ties=self.seed).order.argsort(1)
-            allowed = allowed & (place < (count - (turn + 1) * leave)[:, None])
+            allowed = allowed & (place < (count - (turn + 1) * step)[:, None])
             if progress is not None:
                 progress(turn + 1, turns)
         ranking = Ranking.by_score(cases, scores, repr(self), self.seed)
-        return replace(ranking, notes=uninformative_orders(dead, alike), uninformative=dead | alike)
+        return replace(ranking, notes=uninformative_orders(never, equal), uninformative=never | equal)
 
     @property
     def needs(self) -> Access:
@@ -78,11 +83,11 @@ class Counterfactual(Explainer):
 
     def rows(self, features: int) -> int | None:
         cost = self.robustness.rows
-        leave = self.step if isinstance(self.step, int) else max(1, round(self.step * features))
-        return None if cost is None else cost * -(-features // leave)
+        step = self.step if isinstance(self.step, int) else max(1, round(self.step * features))
+        return None if cost is None else cost * -(-features // step)
 
 
-def _shares_moved(cases: Cases, witness: Tensor) -> Tensor:
-    """How far each feature moved, ``[B, d]``, as a share under 1 of the farthest."""
-    way = cases.features.pool((witness - cases.x).abs())
-    return way / (1 + 1e-6) / way.amax(1, keepdim=True).clamp_min(torch.finfo(way.dtype).tiny)
+def _relative_moves(cases: Cases, witness: Tensor) -> Tensor:
+    """Return how far each feature moved, ``[B, d]``, as a share under 1 of the farthest."""
+    distance = cases.features.pool((witness - cases.x).abs())
+    return distance / (1 + 1e-6) / distance.amax(1, keepdim=True).clamp_min(torch.finfo(distance.dtype).tiny)

@@ -1,7 +1,8 @@
-"""Two ways to estimate the Banzhaf value of every unchosen feature: regression, and boundary normals.
+"""Estimators of the Banzhaf value of every unchosen feature: regression and boundary normals.
 
-Both draw random subsets of the unchosen features, add them to those already chosen, and ask the objective; the paper's
-eq. 6 is the least-squares fit of the first.
+The Banzhaf value of a feature is the average change of the objective when it joins a random subset. Both estimators
+draw subsets of the unchosen features and add them to those already chosen. ``Regression`` measures the objective of
+each and fits a linear function (eq. 6 of the paper); ``BoundaryNormals`` linearises the objective at each.
 """
 
 from __future__ import annotations
@@ -25,36 +26,55 @@ from holdfast.robustness.boundary import bytes_held
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What to estimate: the objective's Banzhaf values given the features already ``chosen [B, d]``.
+    """What to estimate: the Banzhaf values of unchosen features, given those already chosen.
 
-    ``open [B, d]`` are the features still to be valued; each joins one of the ``samples`` subsets with probability
-    ``inclusion``. ``state`` is what the estimator handed back last time.
+    Attributes:
+        objective: The criterion whose Banzhaf values are estimated.
+        cases: The cases.
+        chosen: Bool ``[B, d]``: features that are in every subset.
+        unchosen: Bool ``[B, d]``: features to value.
+        samples: How many subsets to draw.
+        inclusion: The probability that an unchosen feature is in a subset.
+        seed: Seed of the subsets.
+        state: ``Estimate.state`` of the previous draw; None at first.
     """
 
     objective: Criterion
     cases: Cases
     chosen: Tensor
-    open: Tensor
+    unchosen: Tensor
     samples: int
     inclusion: float
     seed: int
     state: Any = None
 
     def subsets(self, paired: bool = False) -> Tensor:
-        """Random subsets ``[B, samples, d]``, the same for every case so that batches do not matter.
+        """Draw subsets, the same for every case so that batches do not matter.
 
-        ``paired`` draws each with its complement among the open features (antithetic when inclusion is one half).
+        Args:
+            paired: Draw each subset with its complement among the unchosen features. The pairs are antithetic if
+                ``inclusion`` is one half.
+
+        Returns:
+            Bool ``[B, samples, d]``: the drawn features and all chosen ones.
         """
-        drawn = generator(self.seed)
+        drawing = generator(self.seed)
         half = -(-self.samples // 2) if paired else self.samples
-        joins = self.inclusion > torch.rand(self.open.shape[1], half, generator=drawn).T  # padding comes last
+        joins = self.inclusion > torch.rand(self.unchosen.shape[1], half, generator=drawing).T  # padding comes last
         joins = torch.cat([joins, ~joins])[: self.samples] if paired else joins
-        return self.chosen[:, None] | (joins.to(self.open.device) & self.open[:, None])
+        return self.chosen[:, None] | (joins.to(self.unchosen.device) & self.unchosen[:, None])
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Banzhaf values ``[B, d]`` in the objective's own sign, their standard errors if known, and a state."""
+    """Estimated Banzhaf values.
+
+    Attributes:
+        values: ``[B, d]``: positive if the feature increases the objective.
+        error: Standard errors ``[B, d]``; None if unknown.
+        changed: Bool ``[B]``: whether a change of the decision was found for any subset.
+        state: Makes the next draw on similar subsets cheaper; opaque to the caller.
+    """
 
     values: Tensor
     error: Tensor | None
@@ -82,27 +102,42 @@ class Estimator(ABC):
 
     @abstractmethod
     def __call__(self, draw: Draw) -> Estimate:
-        """Value every open feature."""
+        """Estimate the value of every unchosen feature."""
 
     @abstractmethod
     def rows(self, objective: Criterion, samples: int) -> int | None:
-        """About how many rows one draw of a case puts through the model; None if not known."""
+        """Return about how many rows go through the model for one draw of one case; None: unknown."""
 
     @abstractmethod
     def bytes_held(self, cases: Cases, samples: int) -> int:
-        """About the memory that a draw of one case takes, beyond passes through the model."""
+        """Return about how many bytes a draw of one case needs, beyond passes through the model."""
 
     def check(self, samples: int, inclusion: float, features: int) -> None:  # noqa: B027  # most refuse nothing
-        """Refuse settings that cannot give an answer, before anything runs."""
+        """Refuse settings that cannot give an estimate, before anything runs.
+
+        Args:
+            samples: Subsets that will be drawn.
+            inclusion: The probability that a feature is in a subset.
+            features: The largest number of features of a case.
+
+        Raises:
+            HoldfastError: These settings give no estimate.
+        """
 
 
 @dataclass(frozen=True)
 class BoundaryNormals(Estimator):
-    """One short search a subset and one gradient at its end tell the marginal effect of every feature at once.
+    """Average the marginal effects of all features, which one short search for each subset gives at once.
 
-    ``steps`` gradients towards each of the ``classes`` nearest classes; where several are about as near, their effects
-    are blended over ``soft`` of the radius. The average over subsets is the Banzhaf value; of the logarithm of the
-    objective when ``relative``, which a few subsets that hardly let the decision change cannot rule.
+    Where the decision boundary is flat with normal w, ``g(S) = m / ||w_S||_q``: one gradient at the boundary gives the
+    change of g for every feature. Works for the robustness criteria.
+
+    Attributes:
+        steps: Gradients towards each class.
+        classes: How many of the nearest classes are searched.
+        soft: Blend the effects of classes whose radii differ by about this share; 0: use the nearest class only.
+        relative: Estimate the Banzhaf value of the logarithm of the objective, so that subsets with a very large radius
+            do not dominate the average.
     """
 
     steps: int = 6
@@ -119,12 +154,12 @@ class BoundaryNormals(Estimator):
 
     def __call__(self, draw: Draw) -> Estimate:
         subsets = draw.subsets()
-        found = draw.objective.marginals(
+        marginals = draw.objective.marginals(
             draw.cases, subsets, steps=self.steps, classes=self.classes, soft=self.soft, state=draw.state
         )
-        effects = _in_logs(found, subsets) if self.relative else found.effects
+        effects = _in_logs(marginals, subsets) if self.relative else marginals.effects
         error = effects.std(1) / draw.samples**0.5 if draw.samples > 1 else None
-        return Estimate(effects.mean(1), error, found.changed, found.state)
+        return Estimate(effects.mean(1), error, marginals.changed, marginals.state)
 
     def rows(self, objective: Criterion, samples: int) -> int:
         return samples * self.steps * self.classes
@@ -134,20 +169,22 @@ class BoundaryNormals(Estimator):
         return effects + bytes_held(cases, samples, self.classes)
 
 
-def _in_logs(found: Marginals, subsets: Tensor) -> Tensor:
-    """``log v(S + i) - log v(S)`` from the effects on v: S is the subset itself, or without i where i has joined."""
-    share = found.effects / found.values[..., None]
+def _in_logs(marginals: Marginals, subsets: Tensor) -> Tensor:
+    """Return ``log v(S + i) - log v(S)`` from the effects on v: S is the subset, without i where i is in it."""
+    share = marginals.effects / marginals.values[..., None]
     most = 1 - 1e-6  # an effect as large as the value itself would be an infinite logarithm
     return torch.where(subsets, -torch.log1p(-share.clamp_max(most)), torch.log1p(share.clamp_min(-most)))
 
 
 @dataclass(frozen=True)
 class Regression(Estimator):
-    """Least squares of the objective on which features joined (the paper's eq. 6).
+    """Least squares of the objective on the indicators of the features in each subset (eq. 6 of the paper).
 
-    The paper's code fits no intercept, which lets the mean of the objective leak into every score, and draws no pairs.
-    ``censored`` subsets take the largest value the box allows, or as in the paper's code the norm of x. Where it
-    is the box, those that leave nothing to move, as subsets of a few words may, have no value and are left out.
+    Attributes:
+        intercept: Fit an intercept. The paper's code does not, so the mean of the objective adds to every value.
+        paired: Draw each subset with its complement. The paper's code does not.
+        censored: The value of a subset without a known radius. ``"ceiling"``: the largest that the model's bounds
+            allow; subsets in which nothing may be perturbed are left out. ``"norm of x"``: as in the paper's code.
     """
 
     intercept: bool = True
@@ -162,51 +199,60 @@ class Regression(Estimator):
 
     def check(self, samples: int, inclusion: float, features: int) -> None:
         if inclusion == 0:
-            raise HoldfastError("a regression needs subsets that differ: inclusion must be over 0.")
-        # Of a pair, the second subset tells only the sum of both: half of them count.
+            raise HoldfastError("a regression needs subsets that differ: inclusion must be over 0, got 0.")
+        # The second subset of a pair adds only the sum of both: half of them count.
         needed = 2 * features if self.paired else features + int(self.intercept)
         if samples < needed:
             raise HoldfastError(
                 f"a regression on {features} features needs at least {needed} samples, got {samples}: raise samples, "
-                "use fewer features, or the estimator BoundaryNormals()."
+                "use fewer features, or use the estimator BoundaryNormals()."
             )
 
     def __call__(self, draw: Draw) -> Estimate:
         subsets = draw.subsets(self.paired)
         values = draw.objective(draw.cases, subsets)
         missing = torch.isinf(values)
-        told = torch.ones_like(missing)
+        usable = torch.ones_like(missing)
         if bool(missing.any()):
-            stand_in = self._stand_in(draw, subsets)
-            told = ~missing | (stand_in > 0)
-            values = torch.where(missing, stand_in, values)
+            replacement = self._replacement(draw, subsets)
+            usable = ~missing | (replacement > 0)
+            values = torch.where(missing, replacement, values)
             if not bool(torch.isfinite(values).all()):
                 raise HoldfastError(
-                    "some subsets are censored and the model has no bounds to cap them by: search harder, or use the "
-                    "estimator BoundaryNormals()."
+                    "some subsets are censored, and the model has no bounds to cap them by: use a more thorough "
+                    "search or the estimator BoundaryNormals()."
                 )
-        result, error = (torch.zeros_like(draw.open, dtype=values.dtype) for _ in range(2))
-        for case in draw.open.any(1).nonzero()[:, 0].tolist():  # beside longer texts, a short one may be used up
-            open_, kept = draw.open[case], told[case]
-            result[case, open_], error[case, open_] = self._fit(subsets[case, kept][:, open_], values[case, kept])
+        result, error = (torch.zeros_like(draw.unchosen, dtype=values.dtype) for _ in range(2))
+        for case in draw.unchosen.any(1).nonzero()[:, 0].tolist():  # a short text may have no unchosen words left
+            players, rows = draw.unchosen[case], usable[case]
+            result[case, players], error[case, players] = self._fit(subsets[case, rows][:, players], values[case, rows])
         return Estimate(result, error, ~missing.all(1))
 
     def rows(self, objective: Criterion, samples: int) -> int | None:
         return None if objective.rows is None else samples * objective.rows
 
     def bytes_held(self, cases: Cases, samples: int) -> int:
-        return 2 * samples * cases.features.count  # which features joined
+        return 2 * samples * cases.features.count  # the subsets
 
-    def _stand_in(self, draw: Draw, subsets: Tensor) -> Tensor:
-        """What a censored value counts as, ``[B, K]`` or ``[B, 1]``; 0 where the box allows no move."""
+    def _replacement(self, draw: Draw, subsets: Tensor) -> Tensor:
+        """Return what replaces censored values, ``[B, K]`` or ``[B, 1]``; 0 where nothing may be perturbed."""
         if self.censored == "norm of x":
             lengths: Tensor = torch.linalg.vector_norm(draw.cases.x.flatten(1), dim=1, keepdim=True)
             return lengths
         return draw.objective.ceiling(draw.cases, subsets)
 
     def _fit(self, joined: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of ``joined [m, n]`` and their standard errors."""
+        """Return the coefficients ``[n]`` of indicators ``joined [m, n]`` and their standard errors."""
         design = torch.cat([joined, torch.ones_like(joined[:, :1])], 1) if self.intercept else joined
         weights, error = least_squares(design, values)
         count = joined.shape[1]
         return weights[:count].to(values), error[:count].to(values)
+
+
+def read_estimator(given: Any) -> Estimator:
+    """Return an estimator from an instance, a class that needs no settings, or a name.
+
+    Raises:
+        HoldfastError: ``given`` is none of these.
+    """
+    return Estimator.registry.instance(given, Estimator)  # type: ignore[type-abstract]  # only checked against

@@ -1,4 +1,18 @@
-"""The interface of explainers: from cases to an order of their features."""
+"""The interface of explainers: from cases to an order of their features.
+
+An explainer of your own is one class; ``holdfast.testing.check_explainer`` tests it::
+
+    @dataclass(frozen=True)
+    class Brightness(Attribution):
+        absolute: bool = False
+        seed: int = 0
+        name: ClassVar[str] = "brightness"
+        source: ClassVar[str] = "mine"
+        requires: ClassVar[Access] = Access.DECISIONS
+
+        def attribute(self, cases, progress=None):
+            return cases.features.pool(cases.x)
+"""
 
 from __future__ import annotations
 
@@ -62,7 +76,15 @@ class Explainer(ABC):
 
     @abstractmethod
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        """Order the features; called with cases that were checked."""
+        """Order the features; implemented by subclasses and called with cases that were checked.
+
+        Args:
+            cases: What to explain.
+            progress: To be called with (done, total), if not None.
+
+        Returns:
+            The ranking, with ``repr(self)`` as its method.
+        """
 
     @property
     def needs(self) -> Access:
@@ -82,8 +104,8 @@ class Attribution(Explainer):
     in an order drawn from ``seed``.
 
     Attributes:
-        absolute: Order by the size of the attribution. Otherwise features that speak for the label come first and
-            those that speak against it come last.
+        absolute: Order by the size of the attribution. Otherwise features that increase the score come first and
+            those that decrease it come last.
         seed: Seed of everything random.
     """
 
@@ -92,12 +114,29 @@ class Attribution(Explainer):
 
     @abstractmethod
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
-        """Return the attribution of every feature, ``[B, d]``, with its sign."""
+        """Return the attribution of every feature, with its sign.
+
+        Args:
+            cases: What to explain.
+            progress: To be called with (done, total), if not None.
+
+        Returns:
+            ``[B, d]``.
+        """
 
     @final
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         scores = self.attribute(cases, progress)
         return Ranking.by_score(cases, scores.abs() if self.absolute else scores, repr(self), self.seed)
+
+
+def read_explainer(given: Any) -> Explainer:
+    """Return an explainer from an instance, a class that needs no settings, or a name.
+
+    Raises:
+        HoldfastError: ``given`` is none of these.
+    """
+    return Explainer.registry.instance(given, Explainer)  # type: ignore[type-abstract]  # only checked against
 
 
 def _fitting(access: Access) -> list[str]:
@@ -129,7 +168,7 @@ def never_changed(cases: int) -> HoldfastError:
     """Return the error for cases whose decision no search could change."""
     return HoldfastError(
         f"no change of the decision was found for any of the {cases} cases, whichever features may move: the model "
-        "decides the same everywhere inside the bounds, or its gradients vanish. There is nothing to explain."
+        "decides the same everywhere inside the bounds, or its gradients vanish."
     )
 
 

@@ -1,4 +1,4 @@
-"""Explanations from gradients: at x, along the line from a reference, and over many references."""
+"""Explainers by gradients: at the input, along a line from a reference, and over many references."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
-from captum import attr as captum
 from torch import Tensor
 
 from holdfast.cases import Cases, explained
@@ -28,7 +27,11 @@ from holdfast.reference import (
 
 @dataclass(frozen=True)
 class Grad(Attribution):
-    """The size of the gradient at x, summed over the coordinates of a feature."""
+    """The absolute gradient of the explained score at x, summed over the coordinates of each feature.
+
+    Attributes:
+        seed: Seed of the order of features with equal values.
+    """
 
     seed: int = 0
     absolute: bool = field(default=True, init=False, repr=False)
@@ -49,7 +52,14 @@ class Grad(Attribution):
 
 @dataclass(frozen=True)
 class IntegratedGradients(Attribution):
-    """``(x - x') *`` the average gradient on the line from the reference x' to x, by Captum."""
+    """``(x - x')`` times the average gradient on the line from the reference x' to x, computed by Captum.
+
+    Attributes:
+        reference: The reference x'.
+        steps: Points on the line.
+        absolute: Order by the size of the attribution.
+        seed: Seed of random references and of the order of features with equal values.
+    """
 
     reference: Reference = 0.0
     steps: int = 10
@@ -66,22 +76,24 @@ class IntegratedGradients(Attribution):
             raise HoldfastError(f"steps must be a whole number >= 1, got {self.steps!r}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        from captum import attr as captum  # heavy: imported when it is used
+
         points = reference_points(cases, self.reference, self.seed)
         model = differentiable(cases.model)
-        # Captum repeats these arguments for every step, so that labels stay beside their rows.
+        # Captum repeats the arguments for every step, so that labels stay with their rows.
         method = captum.IntegratedGradients(lambda x, label, target: explained(model.logits(x), label, target))
         most = cases.model.chunk(cases.x)
 
         def work(piece: slice) -> Tensor:
             part = cases[piece]
-            found: Tensor = method.attribute(
+            attributed: Tensor = method.attribute(
                 part.x,
                 points[piece],
                 additional_forward_args=(part.label, part.target),
                 n_steps=self.steps,
                 internal_batch_size=most if self.steps > most else None,
             )
-            return part.features.pool(found)
+            return part.features.pool(attributed)
 
         return case_by_case(cases, work, self.steps, progress)
 
@@ -91,10 +103,16 @@ class IntegratedGradients(Attribution):
 
 @dataclass(frozen=True)
 class ExpectedGradients(Attribution):
-    """``(x - x') *`` the gradient at a random point between x' and x, averaged over ``samples`` references x'.
+    """``(x - x')`` times the gradient at a random point between x' and x, averaged over random references x'.
 
-    ``references [N, *shape]`` are drawn from, such as training data; without them uniform noise in the model's box is,
-    and of embedded text ``RandomWords`` at every place. Every case meets the same draws.
+    All cases have the same draws.
+
+    Attributes:
+        references: Inputs ``[N, *shape]`` to draw x' from, such as training data, or ``RandomWords`` for embedded text.
+            None: uniform noise inside the model's bounds.
+        samples: How many references are drawn.
+        absolute: Order by the size of the attribution.
+        seed: Seed of all draws.
     """
 
     references: Tensor | FixedReference | None = None
@@ -121,8 +139,8 @@ class ExpectedGradients(Attribution):
             case, draw = rows[piece] // self.samples, rows[piece] % self.samples
             part = cases[case]
             start = torch.where(part.features.ids >= 0, drawn[draw], part.x)
-            way = part.x - start
-            total.index_add_(0, case, part.features.pool(way * _slope(part, start + share[draw] * way)))
+            difference = part.x - start
+            total.index_add_(0, case, part.features.pool(difference * _slope(part, start + share[draw] * difference)))
 
         for piece, _ in chunked(work, len(rows), cases.model.chunk(cases.x)):
             if progress is not None:
@@ -130,7 +148,7 @@ class ExpectedGradients(Attribution):
         return total / self.samples
 
     def _draw(self, cases: Cases) -> tuple[Tensor, Tensor]:
-        """References ``[samples, *shape]`` and how far to go from them to x, ``[samples, 1, ...]``."""
+        """Draw references ``[samples, *shape]`` and the share of the way from each to x, ``[samples, 1, ...]``."""
         shape, drawing = cases.x.shape[1:], generator(self.seed)
         share = torch.rand(self.samples, *[1] * len(shape), generator=drawing).to(cases.x)
         if self.references is None:
@@ -139,13 +157,14 @@ class ExpectedGradients(Attribution):
             draws = range(self.samples)
             drawn = [random_words(self.references, cases.x[:1], self.seed + 1 + draw) for draw in draws]
             return torch.cat(drawn), share
-        given = FixedReference.inputs(self.references).fitting(cases.x)
-        which = torch.randint(len(given), (self.samples,), generator=drawing)
-        return given[which.to(given.device)], share
+        references = FixedReference.inputs(self.references).fitting(cases.x)
+        which = torch.randint(len(references), (self.samples,), generator=drawing)
+        return references[which.to(references.device)], share
 
     def rows(self, features: int) -> int:
         return self.samples
 
 
 def _slope(cases: Cases, points: Tensor) -> Tensor:
+    """Return the gradient of the explained score at points ``[B, *shape]``."""
     return differentiable(cases.model).gradient(points, lambda logits: explained(logits, cases.label, cases.target))[1]

@@ -1,49 +1,63 @@
-"""The paper's explanations: search for the features that optimise an objective, a few at a time."""
+"""The explainers of the paper: greedy selection of the features that optimise an objective."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.chunks import Progress, memory_budget
-from holdfast.criteria.criterion import Criterion
+from holdfast.chunks import Progress
+from holdfast.criteria.criterion import Criterion, read_criterion
 from holdfast.criteria.robustness import RobustnessRest
 from holdfast.draws import mixed
 from holdfast.errors import HoldfastError
-from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
-from holdfast.explainers.explainer import Explainer, never_changed, uninformative_orders
+from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression, read_estimator
+from holdfast.explainers.explainer import Explainer
+from holdfast.explainers.selection import Selection, Valuation
 from holdfast.models.model import Access
-from holdfast.ranking import Ranking, check_size, features_of, size_of
+from holdfast.ranking import Ranking, features_of
 from holdfast.robustness import PGD, MinNorm
+from holdfast.sizes import LARGEST, read_size
 
 _BLOCK = 256  # features tried in one call
-Valuing = Callable[[Tensor, Tensor, int], Estimate]
-"""The values of the ``open_ [B, d]`` features beside those ``chosen [B, d]``, at a turn."""
 
 
-def _searched(steps: int = 20) -> Criterion:
+def _default_objective(steps: int = 20) -> Criterion:
     return RobustnessRest(MinNorm(steps=steps))
 
 
 @dataclass(frozen=True)
 class GreedyAS(Explainer):
-    """Greedy by set aggregation (section 4.2): the features of highest Banzhaf value join, then all are valued anew.
+    """Greedy by set aggregation (section 4.2 of the paper).
 
-    ``budget`` is how many features to choose this way, a share (float) or a number (int): all of a case with fewer. The
-    rest follow in the order of their last values. ``step`` features join at a time. Each valuation draws ``samples``
-    random subsets of the unchosen features, each joining with probability ``inclusion``. Where features are few and
-    join one at a time, as words do, the best ``shortlist`` of a turn are tried beside those chosen and the best of them
-    joins.
+    The features with the best Banzhaf values join the relevant set. Then the others are valued again, given those that
+    have joined. Features that are not chosen follow in the order of their last values.
+
+    >>> from holdfast.models.torch import TorchModel
+    >>> net = torch.nn.Linear(3, 2, bias=False).eval()
+    >>> net.weight.data = torch.tensor([[3.0, 0.1, 2.0], [0.0, 0.0, 0.0]])
+    >>> cases = TorchModel(net, bounds=(-1, 1)).ask(torch.full((1, 3), 0.5))
+    >>> GreedyAS(budget=2, step=1)(cases).order
+    tensor([[0, 2, 1]])
+
+    Attributes:
+        objective: The criterion to optimise: an instance, a class or a name. Default: ``RobustnessRest``.
+        budget: How many features to choose: a share (float) or a number (int). A case with fewer has all chosen.
+        step: How many features join at a time: a share or a number.
+        samples: Random subsets for each valuation.
+        inclusion: The probability that an unchosen feature is in such a subset.
+        estimator: How Banzhaf values are estimated: an instance, a class or a name.
+        shortlist: Measure this many of the best features, each together with those chosen, and let the best of them
+            join. Needs ``step=1``; pays where features are few, as words are.
+        seed: Seed of the random subsets.
     """
 
-    objective: Criterion = field(default_factory=_searched)
-    budget: float | int = 0.45
+    objective: Criterion = field(default_factory=_default_objective)
+    budget: float | int = LARGEST
     step: float | int = 0.0125
     samples: int = 8
     inclusion: float = 0.2
@@ -56,39 +70,41 @@ class GreedyAS(Explainer):
     requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
-        if not isinstance(self.samples, int) or self.samples < 1 or not 0 <= self.inclusion < 1:
+        _read_selection(self)
+        object.__setattr__(self, "estimator", read_estimator(self.estimator))
+        if not isinstance(self.samples, int) or self.samples < 1:
+            raise HoldfastError(f"samples must be a whole number >= 1, got {self.samples!r}.")
+        if not 0 <= self.inclusion < 1:
             raise HoldfastError(
-                f"samples must be a number >= 1 and inclusion in [0, 1), got {self.samples} and {self.inclusion}."
+                f"inclusion must be a probability from 0 up to but not including 1, got {self.inclusion!r}."
             )
-        _check_objective(self.objective)
-        if not isinstance(self.estimator, Estimator) or not isinstance(self.seed, int):
-            raise HoldfastError(f"expected an estimator and a whole seed, got {self.estimator!r} and {self.seed!r}.")
-        for name, size in (("budget", self.budget), ("step", self.step)):
-            check_size(size, name)
+        if not isinstance(self.seed, int):
+            raise HoldfastError(f"seed must be a whole number, got {self.seed!r}.")
         if not isinstance(self.shortlist, int) or self.shortlist < 1 or (self.shortlist > 1 and self.step != 1):
             raise HoldfastError(
-                f"shortlist must be a number >= 1, and 1 unless step is 1, got {self.shortlist!r} (step {self.step!r})."
+                f"shortlist must be a whole number >= 1, and more than 1 only with step=1, got {self.shortlist!r} with "
+                f"step={self.step!r}."
             )
 
     @classmethod
     def quick(cls, objective: Criterion | None = None) -> GreedyAS:
-        """For CPUs: a sixth of the gradients of ``default``."""
+        """Return settings for CPUs: a sixth of the gradients of ``default``."""
         return cls(
-            _searched() if objective is None else objective,
+            _default_objective() if objective is None else objective,
             step=0.025,
             estimator=BoundaryNormals(steps=3, classes=4),
         )
 
     @classmethod
     def default(cls, objective: Criterion | None = None) -> GreedyAS:
-        """The settings of the class."""
-        return cls(_searched() if objective is None else objective)
+        """Return the default settings of the class."""
+        return cls(_default_objective() if objective is None else objective)
 
     @classmethod
     def thorough(cls, objective: Criterion | None = None) -> GreedyAS:
-        """Half as many features at a time, twice the subsets, every near class: ten times the gradients."""
+        """Return settings with half the step, twice the subsets and more classes: ten times the gradients."""
         return cls(
-            _searched() if objective is None else objective,
+            _default_objective() if objective is None else objective,
             step=0.00625,
             samples=16,
             estimator=BoundaryNormals(steps=12, classes=9),
@@ -96,12 +112,16 @@ class GreedyAS(Explainer):
 
     @classmethod
     def words(cls, objective: Criterion | None = None) -> GreedyAS:
-        """For texts of five words or more, beside which there may be shorter ones: five words, each the best of four.
+        """Return settings for texts: five words, each the best of a shortlist of four.
 
-        The search of 75 gradients looks towards three classes; an objective of your own should do as much.
+        At least one text of a batch must have five words; of shorter ones all words are chosen.
+
+        Args:
+            objective: The criterion to optimise. Default: a search with 75 gradients towards three classes. Another
+                objective should search about as long.
         """
         return cls(
-            _searched(steps=75) if objective is None else objective,
+            _default_objective(steps=75) if objective is None else objective,
             budget=5,
             step=1,
             inclusion=0.1,
@@ -111,7 +131,10 @@ class GreedyAS(Explainer):
 
     @classmethod
     def paper(cls, objective: Criterion | None = None) -> GreedyAS:
-        """The released settings, flaws included: 5,000 subsets a step, no intercept, no pairs, inf = the norm of x."""
+        """Return the settings of the paper's released code.
+
+        5,000 subsets a step, a regression without intercept or pairs, and the norm of x in place of censored values.
+        """
         return cls(
             RobustnessRest(PGD.paper()) if objective is None else objective,
             step=0.05,
@@ -120,54 +143,66 @@ class GreedyAS(Explainer):
         )
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        def valuing(part: Cases) -> Valuing:
+        def valuation(part: Cases) -> Valuation:
             state: Any = None
 
-            def value(chosen: Tensor, open_: Tensor, turn: int) -> Estimate:
+            def value(chosen: Tensor, unchosen: Tensor, turn: int) -> Estimate:
                 nonlocal state
                 seed = mixed(self.seed, turn)
-                draw = Draw(self.objective, part, chosen, open_, self.samples, self.inclusion, seed, state)
+                draw = Draw(self.objective, part, chosen, unchosen, self.samples, self.inclusion, seed, state)
                 estimate = self.estimator(draw)
                 state = estimate.state
-                return self._tried(part, chosen, open_, estimate) if self.shortlist > 1 else estimate
+                return self._measure_shortlist(part, chosen, unchosen, estimate) if self.shortlist > 1 else estimate
 
             return value
 
         self.estimator.check(self.samples, self.inclusion, int(features_of(cases).sum(1).max()))
-        held = self.estimator.bytes_held(cases, self.samples)
-        return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
+        bytes_a_case = self.estimator.bytes_held(cases, self.samples)
+        return self._selection().rank(cases, valuation, bytes_a_case, repr(self), progress)
 
     @property
     def needs(self) -> Access:
         return max(self.estimator.requires, self.objective.needs)
 
-    def _tried(self, cases: Cases, chosen: Tensor, open_: Tensor, estimate: Estimate) -> Estimate:
-        """The same values, dealt out anew among the best few: by what each is worth beside those chosen.
+    def rows(self, features: int) -> int | None:
+        each = self.estimator.rows(self.objective, self.samples)
+        measured = 0 if self.shortlist == 1 else self.objective.rows
+        if each is None or measured is None:
+            return None
+        return (each + self.shortlist * measured) * len(self._selection().unchosen(features))
 
-        How sure the values are no longer tells how sure the choice is.
+    def _selection(self) -> Selection:
+        return Selection(self.objective, self.budget, self.step)
+
+    def _measure_shortlist(self, cases: Cases, chosen: Tensor, unchosen: Tensor, estimate: Estimate) -> Estimate:
+        """Permute the values of the shortlist into the order of what each feature measures beside those chosen.
+
+        Errors are dropped: they belong to the estimated order.
         """
         best = self.objective.higher_is_better
-        score = estimate.values.masked_fill(~open_, -math.inf if best else math.inf)
-        worth, few = score.topk(min(self.shortlist, score.shape[1]), 1, largest=best)
-        tried = chosen[:, None].repeat(1, few.shape[1], 1).scatter_(2, few[..., None], True)
-        measured = self.objective(cases, tried).masked_fill(~open_.gather(1, few), -math.inf if best else math.inf)
+        score = estimate.values.masked_fill(~unchosen, -math.inf if best else math.inf)
+        value, few = score.topk(min(self.shortlist, score.shape[1]), 1, largest=best)
+        relevant = chosen[:, None].repeat(1, few.shape[1], 1).scatter_(2, few[..., None], True)
+        measured = self.objective(cases, relevant)
+        measured = measured.masked_fill(~unchosen.gather(1, few), -math.inf if best else math.inf)
         order = measured.argsort(dim=1, descending=best, stable=True)
-        values = estimate.values.scatter(1, few.gather(1, order), torch.where(torch.isinf(worth), 0, worth))
-        return replace(estimate, values=torch.where(open_, values, estimate.values), error=None)
-
-    def rows(self, features: int) -> int | None:
-        turn = self.estimator.rows(self.objective, self.samples)
-        tried = 0 if self.shortlist == 1 else self.objective.rows
-        if turn is None or tried is None:
-            return None
-        return (turn + self.shortlist * tried) * len(_open_counts(features, self.budget, self.step))
+        values = estimate.values.scatter(1, few.gather(1, order), torch.where(torch.isinf(value), 0, value))
+        return replace(estimate, values=torch.where(unchosen, values, estimate.values), error=None)
 
 
 @dataclass(frozen=True)
 class OneStepBanzhaf(Explainer):
-    """Every feature in the order of its Banzhaf value, estimated once with nothing chosen: the paper's ablation."""
+    """Features in the order of their Banzhaf values, estimated once with nothing chosen: the ablation of the paper.
 
-    objective: Criterion = field(default_factory=_searched)
+    Attributes:
+        objective: The criterion to optimise: an instance, a class or a name.
+        samples: Random subsets.
+        inclusion: The probability that a feature is in such a subset.
+        estimator: How Banzhaf values are estimated: an instance, a class or a name.
+        seed: Seed of the random subsets.
+    """
+
+    objective: Criterion = field(default_factory=_default_objective)
     samples: int = 8
     inclusion: float = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
@@ -177,184 +212,89 @@ class OneStepBanzhaf(Explainer):
     requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
-        self._once()
+        checked = self._one_step()
+        object.__setattr__(self, "objective", checked.objective)
+        object.__setattr__(self, "estimator", checked.estimator)
 
-    def _once(self) -> GreedyAS:
+    def _one_step(self) -> GreedyAS:
+        """Return the greedy selection whose first step chooses all features."""
         return GreedyAS(self.objective, 1.0, 1.0, self.samples, self.inclusion, self.estimator, seed=self.seed)
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        return replace(self._once().rank(cases, progress), method=repr(self))
+        return replace(self._one_step().rank(cases, progress), method=repr(self))
 
     @property
     def needs(self) -> Access:
-        return self._once().needs
+        return self._one_step().needs
 
     def rows(self, features: int) -> int | None:
-        return self._once().rows(features)
+        return self._one_step().rows(features)
 
 
 @dataclass(frozen=True)
 class Greedy(Explainer):
-    """Greedy (section 4.1): every unchosen feature is tried alone beside those chosen, the best ``step`` join.
+    """Greedy (section 4.1 of the paper): measure every unchosen feature beside those chosen, and let the best join.
 
-    A search for each feature at each step: dear, and blind to features that matter only together.
+    This takes one search for each unchosen feature at each step. Features that matter only together are not found.
+
+    Attributes:
+        objective: The criterion to optimise: an instance, a class or a name. Default: ``RobustnessRest``.
+        budget: How many features to choose: a share (float) or a number (int).
+        step: How many features join at a time: a share or a number.
     """
 
-    objective: Criterion = field(default_factory=_searched)
-    budget: float | int = 0.45
+    objective: Criterion = field(default_factory=_default_objective)
+    budget: float | int = LARGEST
     step: float | int = 0.05
     name: ClassVar[str] = "greedy"
     source: ClassVar[str] = "Hsieh et al. 2021, section 4.1"
     requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
-        _check_objective(self.objective)
-        for name, size in (("budget", self.budget), ("step", self.step)):
-            check_size(size, name)
+        _read_selection(self)
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
-        def valuing(part: Cases) -> Valuing:
-            return lambda chosen, open_, turn: self._value(part, chosen, open_)
+        def valuation(part: Cases) -> Valuation:
+            return lambda chosen, unchosen, turn: self._value(part, chosen, unchosen)
 
-        held = 2 * _BLOCK * cases.features.count  # which features may move
-        return _choose(self, cases, self.objective, self.budget, self.step, valuing, held, progress)
+        bytes_a_case = 2 * _BLOCK * cases.features.count  # the subsets of a block
+        return self._selection().rank(cases, valuation, bytes_a_case, repr(self), progress)
 
     @property
     def needs(self) -> Access:
         return self.objective.needs
 
-    def _value(self, cases: Cases, chosen: Tensor, open_: Tensor) -> Estimate:
-        """The objective with each open feature in turn beside those chosen."""
-        values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
-        candidates = (~open_).long().argsort(dim=1, stable=True)[:, : int(open_.sum(1).max())]
-        for block in candidates.split(_BLOCK, 1):
-            tried = chosen[:, None].repeat(1, block.shape[1], 1).scatter_(2, block[..., None], True)
-            values.scatter_(1, block, self.objective(cases, tried))
-        found = torch.isfinite(values)
-        if not bool((found | ~open_).all()):
-            # Censored ones come past all others, among themselves in the order of their linearised effect.
-            effect = BoundaryNormals()(Draw(self.objective, cases, chosen, open_, 1, 0.0, seed=0)).values
-            effect = effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
-            worst = values.masked_fill(~found, 0).amax(1, keepdim=True)
-            values = torch.where(found, values, 2 * worst + 1 + effect)
-        return Estimate(values, None, (found & open_).any(1))
-
     def rows(self, features: int) -> int | None:
         each = self.objective.rows
-        return None if each is None else each * sum(_open_counts(features, self.budget, self.step))
+        return None if each is None else each * sum(self._selection().unchosen(features))
+
+    def _selection(self) -> Selection:
+        return Selection(self.objective, self.budget, self.step)
+
+    def _value(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Estimate:
+        """Measure the objective with each unchosen feature in turn beside those chosen."""
+        values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
+        candidates = (~unchosen).long().argsort(dim=1, stable=True)[:, : int(unchosen.sum(1).max())]
+        for block in candidates.split(_BLOCK, 1):
+            relevant = chosen[:, None].repeat(1, block.shape[1], 1).scatter_(2, block[..., None], True)
+            values.scatter_(1, block, self.objective(cases, relevant))
+        known = torch.isfinite(values)
+        if not bool((known | ~unchosen).all()):
+            # Censored values are larger than all others; among themselves their linearised effects decide, if any.
+            largest = values.masked_fill(~known, 0).amax(1, keepdim=True)
+            values = torch.where(known, values, 2 * largest + 1 + self._effects(cases, chosen, unchosen))
+        return Estimate(values, None, (known & unchosen).any(1))
+
+    def _effects(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Tensor | float:
+        """Return linearised effects ``[B, d]``, scaled to at most 1; 0 for a model without gradients."""
+        if cases.model.access < Access.GRADIENTS:
+            return 0.0
+        effect = BoundaryNormals()(Draw(self.objective, cases, chosen, unchosen, 1, 0.0, seed=0)).values
+        return effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
 
 
-# ---------------------------------------------------------------------- the greedy loop
-
-
-def _open_counts(features: int, budget: float | int, step: float | int) -> list[int]:
-    """How many features are open at each turn, when that many are there."""
-    count = torch.tensor([features])
-    goal, joins = (
-        int(size_of(min(size, features) if isinstance(size, int) else size, count)) for size in (budget, step)
-    )
-    return [features - taken for taken in range(0, goal, joins)]
-
-
-def _choose(
-    explainer: Explainer,
-    cases: Cases,
-    objective: Criterion,
-    budget: float | int,
-    step: float | int,
-    valuing: Callable[[Cases], Valuing],
-    held: int,
-    progress: Progress | None,
-) -> Ranking:
-    """Let the best features join, a few at a time, each time valuing those still open.
-
-    As many cases together as memory allows, when the values of one take ``held`` bytes.
-    """
-    count = features_of(cases).sum(1)
-    goal, joins = size_of(budget, count, "budget"), size_of(step, count, "step")
-    before, total, parts = 0, int(goal.sum()), []
-    for block in torch.arange(len(cases)).split(max(1, memory_budget(cases.x.device) // max(1, held))):
-        span = slice(int(block[0]), int(block[-1]) + 1)
-        part = cases[span]
-
-        def told(taken: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + taken, total)
-
-        parts.append(_grown(part, objective, goal[span], joins[span], valuing(part), told))
-        before += int(goal[span].sum())
-    place, dead, alike = (torch.cat([getattr(part, name) for part in parts]) for name in ("place", "dead", "alike"))
-    if bool(dead.all()):
-        raise never_changed(len(cases))
-    known = any(part.uncertain is not None for part in parts)  # of a block that never turns nothing is
-    uncertain = [
-        torch.ones_like(part.dead, dtype=torch.float) if part.uncertain is None else part.uncertain for part in parts
-    ]
-    alike = alike & (count > 1)
-    return Ranking(
-        place.argsort(1),
-        (1 - place / count[:, None]).clamp_min(0).to(cases.x.dtype),  # padding has the last places
-        count,
-        repr(explainer),
-        torch.cat(uncertain) if known else None,
-        uninformative_orders(dead, alike),
-        dead | alike,
-    )
-
-
-class _Grown(NamedTuple):
-    """The place of every feature ``[B, d]``, how unsettled the choice was, and cases whose order says nothing."""
-
-    place: Tensor
-    uncertain: Tensor | None
-    dead: Tensor
-    alike: Tensor
-
-
-def _grown(
-    cases: Cases, objective: Criterion, goal: Tensor, joins: Tensor, value: Valuing, told: Callable[[int], None]
-) -> _Grown:
-    present = features_of(cases)
-    chosen, taken = torch.zeros_like(present), torch.zeros_like(goal)
-    place = torch.zeros_like(present, dtype=torch.long)
-    doubtful, cuts, alike = torch.zeros_like(goal), 0, torch.zeros_like(goal, dtype=torch.bool)
-    turned = torch.zeros_like(goal, dtype=torch.bool)
-    total, turn, asked = int(goal.sum()), 0, False
-    while int(taken.sum()) < total:
-        open_ = present & ~chosen
-        estimate = value(chosen, open_, turn)
-        turned = turned | estimate.changed
-        score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~open_, -math.inf)
-        if turn == 0:
-            alike = score.amax(1) == score.masked_fill(~open_, math.inf).amin(1)
-            if not bool(turned.any()):
-                turned, asked = ~_dead(cases, objective, turned), True
-                if not bool(turned.any()):  # no more is spent on a model that never turns
-                    break
-        rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
-        new = rank < torch.minimum(joins, goal - taken)[:, None]
-        rest_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
-        if estimate.error is not None and bool(torch.isfinite(rest_best).any()):
-            doubtful, cuts = doubtful + (new & (score - estimate.error <= rest_best)).sum(1), cuts + 1
-        place = torch.where(new, taken[:, None] + rank, place)
-        chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
-        told(int(taken.sum()))
-    dead = ~turned if asked else _dead(cases, objective, turned)
-    later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
-    place = torch.where(chosen, place, taken[:, None] + later)
-    return _Grown(place, torch.where(dead | alike, 1, doubtful / taken) if cuts else None, dead, alike)
-
-
-def _dead(cases: Cases, objective: Criterion, turned: Tensor) -> Tensor:
-    """Cases whose decision never changes, even with every feature free to move."""
-    dead = ~turned
-    if bool(dead.any()):
-        part = cases[dead]
-        relevant = torch.full((len(part), 1, cases.features.count), not objective.higher_is_better)
-        dead = dead.masked_scatter(dead, torch.isinf(objective(part, relevant.to(cases.x.device)))[:, 0])
-    return dead
-
-
-def _check_objective(objective: object) -> None:
-    if not isinstance(objective, Criterion):
-        raise HoldfastError(f"objective must be a criterion such as RobustnessRest(), got {objective!r}.")
+def _read_selection(explainer: GreedyAS | Greedy) -> None:
+    """Check objective, budget and step; a class or a name becomes an instance."""
+    object.__setattr__(explainer, "objective", read_criterion(explainer.objective))
+    for name in ("budget", "step"):
+        object.__setattr__(explainer, name, read_size(getattr(explainer, name), name))

@@ -1,4 +1,4 @@
-"""Explanations by a mask learnt for each input: meaningful perturbations."""
+"""Explainers by a mask that is optimised for each input: meaningful perturbations."""
 
 from __future__ import annotations
 
@@ -19,12 +19,19 @@ from holdfast.reference import Reference, read_reference, reference_points
 
 @dataclass(frozen=True)
 class Bbmp(Attribution):
-    """The smallest and smoothest mask that, blending towards the reference, takes the label's probability away.
+    """Meaningful perturbations: the smallest and smoothest mask that removes the probability of the label.
 
-    Adam on one mask value a feature, from everything masked (where an input is left whole a sure network has no slope
-    to follow); ``l1`` weighs the masked share, ``tv`` how much the mask differs between neighbouring pixels (to the
-    power 3; images only). The reference is a blurred copy of an image and 0 elsewhere, if none is given. Features
-    masked most come first. Asked "why not t?", the probability of t is to rise as well.
+    A mask blends each feature towards its reference. Adam minimises the label's probability (for a targeted question
+    minus the target's), the masked share and the roughness of the mask. It starts from a full mask, because a confident
+    network has no gradient at the input itself. Features that are masked most come first.
+
+    Attributes:
+        reference: What masked features become. None: a blurred copy of an image, 0 for other inputs.
+        steps: Steps of Adam.
+        l1: Weight of the masked share.
+        tv: Weight of the third power of differences between neighbouring pixels; images only.
+        rate: The learning rate.
+        seed: Seed of random references and of the order of features with equal values.
     """
 
     reference: Reference | None = None
@@ -58,8 +65,8 @@ class Bbmp(Attribution):
         return self.steps
 
     def _mask(self, cases: Cases, points: Tensor, piece: slice, total: int, progress: Progress | None) -> Tensor:
-        """The masked share of every feature, ``[B, d]``."""
-        way = cases.x - points
+        """Return the masked share of every feature, ``[B, d]``."""
+        difference = cases.x - points
         kept = cases.x.new_zeros(len(cases), cases.features.count)
         optimiser = torch.optim.Adam([kept], lr=self.rate)
         count = features_of(cases).sum(1, keepdim=True)
@@ -70,8 +77,10 @@ class Bbmp(Attribution):
             return own - share.gather(1, cases.target.clamp_min(0)[:, None])[:, 0].masked_fill(cases.target == ANY, 0)
 
         for step in range(self.steps):
-            _, slope = differentiable(cases.model).gradient(points + cases.features.spread(kept) * way, probability)
-            kept.grad = cases.features.pool(slope * way) - self.l1 / count + self._roughness_slope(cases, kept)
+            _, slope = differentiable(cases.model).gradient(
+                points + cases.features.spread(kept) * difference, probability
+            )
+            kept.grad = cases.features.pool(slope * difference) - self.l1 / count + self._roughness_slope(cases, kept)
             optimiser.step()
             kept.clamp_(0, 1)
             if progress is not None and step % 10 == 9:
@@ -80,7 +89,7 @@ class Bbmp(Attribution):
         return 1 - kept
 
     def _roughness_slope(self, cases: Cases, kept: Tensor) -> Tensor:
-        """The gradient of ``tv *`` the mean third power of the mask's steps down and across."""
+        """Return the gradient of ``tv`` times the mean third power of differences between neighbouring pixels."""
         if cases.x.ndim != 4 or self.tv == 0:
             return torch.zeros_like(kept)
         picture = cases.features.spread(kept)

@@ -1,4 +1,7 @@
-"""Explanations by rules that send the score back through the layers: DeepLIFT and LRP, by Captum."""
+"""Explainers that propagate the score back through the layers: DeepLIFT and LRP, computed by Captum.
+
+Captum is heavy, so it is imported when it is used.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from captum import attr as captum
-from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
-from captum.attr._core.lrp import SUPPORTED_LAYERS_WITH_RULES
-from captum.attr._utils.lrp_rules import EpsilonRule
 from torch import Tensor, nn
 
 from holdfast.cases import ANY, Cases, explained
@@ -24,13 +23,19 @@ from holdfast.models.model import Access
 from holdfast.models.torch import TorchModel, layers_of
 from holdfast.reference import Reference, read_reference, reference_points
 
-_INCOMPLETE = 0.01  # of the change of the score, lost by DeepLift; rounding loses far less
-_RESHAPING = (nn.Flatten, nn.Unflatten, nn.Identity)  # Captum knows no rule for them; a layer's rule passes all on
+_INCOMPLETE = 0.01  # the share of the score's change that DeepLift may miss; rounding misses far less
+_RESHAPING = (nn.Flatten, nn.Unflatten, nn.Identity)  # Captum has no rule for them; any rule passes all relevance on
 
 
 @dataclass(frozen=True)
 class DeepLift(Attribution):
-    """DeepLIFT's rescale rule: every layer's difference from its reference is shared among its inputs."""
+    """DeepLIFT, rescale rule: each layer distributes its difference from the reference over its inputs.
+
+    Attributes:
+        reference: The input that activations are compared with.
+        absolute: Order by the size of the attribution.
+        seed: Seed of random references and of the order of features with equal values.
+    """
 
     reference: Reference = 0.0
     absolute: bool = False
@@ -44,35 +49,38 @@ class DeepLift(Attribution):
         object.__setattr__(self, "reference", read_reference(self.reference))
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        from captum import attr as captum
+        from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
+
         points = reference_points(cases, self.reference, self.seed)
         _require_single_use(cases, tuple(SUPPORTED_NON_LINEAR), "DeepLift")
-        lost = 0.0
+        missed = 0.0
         with _hooked(layers_of(cases.model)) as scored:
             method = captum.DeepLift(scored)
 
             def work(piece: slice) -> Tensor:
-                nonlocal lost
+                nonlocal missed
                 part = cases[piece]
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", "Setting forward, backward hooks")
-                    found: Tensor = method.attribute(
+                    attributed: Tensor = method.attribute(
                         _leaf(part.x), points[piece], additional_forward_args=(part.label, part.target)
                     ).detach()
                 own, other = scored.last.chunk(2)
                 size = torch.maximum((own - other).abs(), 1e-3 * (own.abs() + other.abs()))
-                missing = (own - other - found.flatten(1).sum(1)).abs() / size.clamp_min(1e-12)
-                lost = max(lost, float(missing.max()))
-                return part.features.pool(found)
+                missing = (own - other - attributed.flatten(1).sum(1)).abs() / size.clamp_min(1e-12)
+                missed = max(missed, float(missing.max()))
+                return part.features.pool(attributed)
 
-            attributed = case_by_case(cases, work, 2, progress)
-        if lost > _INCOMPLETE:
+            result = case_by_case(cases, work, 2, progress)
+        if missed > _INCOMPLETE:
             warnings.warn(
-                f"DeepLift's attributions miss the change of the score by up to {lost:.0%}: the network applies "
+                f"DeepLift's attributions miss the change of the score by up to {missed:.0%}: the network applies "
                 "activations as functions, or some that Captum has no rule for; make them modules such as nn.ReLU.",
                 HoldfastWarning,
                 stacklevel=3,
             )
-        return attributed
+        return result
 
     def rows(self, features: int) -> int:
         return 2
@@ -80,10 +88,15 @@ class DeepLift(Attribution):
 
 @dataclass(frozen=True)
 class Lrp(Attribution):
-    """Layer-wise relevance propagation, epsilon rule: a layer's score is shared by how much each input gave.
+    """Layer-wise relevance propagation, epsilon rule: each layer distributes relevance by the inputs' contributions.
 
-    By its formula the reference is zero. A layer with a Captum ``rule`` of its own keeps that. Asked "why not t?", the
-    relevance for t is taken off that for the label.
+    The reference of this rule is zero. A layer that has a Captum ``rule`` keeps it. For a targeted question, the
+    relevance for the target is subtracted from that for the label.
+
+    Attributes:
+        epsilon: Stabilises the division by small sums of contributions.
+        absolute: Order by the size of the attribution.
+        seed: Seed of the order of features with equal values.
     """
 
     epsilon: float = 1e-9
@@ -98,6 +111,10 @@ class Lrp(Attribution):
             raise HoldfastError(f"epsilon must be over 0, got {self.epsilon!r}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
+        from captum import attr as captum
+        from captum.attr._core.lrp import SUPPORTED_LAYERS_WITH_RULES
+        from captum.attr._utils.lrp_rules import EpsilonRule
+
         ruled = (*SUPPORTED_LAYERS_WITH_RULES, *_RESHAPING)
         rules = {
             layer: getattr(layer, "rule", EpsilonRule(self.epsilon))
@@ -107,10 +124,10 @@ class Lrp(Attribution):
         with _hooked(layers_of(cases.model)) as scored:
 
             def relevance(part: Cases, of: Tensor) -> Tensor:
-                for layer, rule in rules.items():  # each call of Captum's takes them off again
+                for layer, rule in rules.items():  # Captum removes them after each call
                     layer.rule = rule
                 try:
-                    found: Tensor = captum.LRP(scored).attribute(
+                    attributed: Tensor = captum.LRP(scored).attribute(
                         _leaf(part.x), additional_forward_args=(of, torch.full_like(of, ANY))
                     )
                 except TypeError as error:
@@ -122,15 +139,15 @@ class Lrp(Attribution):
                     if "used more than once" in str(error):
                         _require_single_use(cases, ruled, "Lrp")
                     raise
-                return found.detach()
+                return attributed.detach()
 
             def work(piece: slice) -> Tensor:
                 part = cases[piece]
-                found = relevance(part, part.label)
-                aimed = part.target != ANY
-                if bool(aimed.any()):
-                    found[aimed] -= relevance(part[aimed], part.target[aimed])
-                return part.features.pool(found)
+                total = relevance(part, part.label)
+                targeted = part.target != ANY
+                if bool(targeted.any()):
+                    total[targeted] -= relevance(part[targeted], part.target[targeted])
+                return part.features.pool(total)
 
             return case_by_case(cases, work, 1, progress)
 
@@ -139,7 +156,7 @@ class Lrp(Attribution):
 
 
 class _Scored(nn.Module):
-    """The explained score of a classifier, as the module whose layers Captum hooks; remembers the last scores."""
+    """The explained score of a model as a module whose layers Captum can hook; keeps the last scores."""
 
     def __init__(self, model: TorchModel):
         super().__init__()
@@ -148,25 +165,25 @@ class _Scored(nn.Module):
         self.last = torch.zeros(0)
 
     def forward(self, rows: Tensor, label: Tensor, target: Tensor) -> Tensor:
-        score = explained(self.logits(rows, exact=True), label, target)  # the layers that are hooked
+        score = explained(self.logits(rows, exact=True), label, target)  # exact: the layers that are hooked
         self.last = score.detach()
         return score
 
 
 @contextmanager
 def _hooked(model: TorchModel) -> Iterator[_Scored]:
-    """The score as a module that Captum may hook; the marks it leaves on layers are wiped off afterwards."""
-    marks = [(layer, dict(vars(layer))) for layer in model.module.modules()]
+    """Give the score as a module that Captum can hook; restore the attributes that it changes on layers."""
+    attributes = [(layer, dict(vars(layer))) for layer in model.module.modules()]
     try:
         yield _Scored(model).eval()
     finally:
-        for layer, before in marks:
+        for layer, before in attributes:
             vars(layer).clear()
             vars(layer).update(before)
 
 
 def _require_single_use(cases: Cases, kinds: tuple[type, ...], method: str) -> None:
-    """Refuse a network that passes twice through one module of these kinds: hooks keep one set of activations each."""
+    """Refuse a network that uses a module of these kinds twice: a hook keeps the activations of one use only."""
     used: Counter[str] = Counter()
 
     def counter(name: str) -> Any:
@@ -183,15 +200,16 @@ def _require_single_use(cases: Cases, kinds: tuple[type, ...], method: str) -> N
         if times > 1:
             kind = type(named[name]).__name__
             raise HoldfastError(
-                f"{method} hooks into layers, and {name or 'the module'} ({kind}) is used {times} times in one pass: "
+                f"{method} hooks layers, and {name or 'the module'} ({kind}) is used {times} times in one pass: "
                 f"give each use an nn.{kind} of its own."
             )
 
 
 def _leaf(x: Tensor) -> Tensor:
+    """Return a copy of ``x`` that requires a gradient."""
     return x.detach().clone().requires_grad_(True)
 
 
 def _layer_in(error: TypeError) -> str:
-    """The class that Captum's message names between quotes."""
+    """Return the class that Captum's message names between quotes."""
     return str(error).split("'")[1].rsplit(".", 1)[-1] if str(error).count("'") > 1 else str(error)

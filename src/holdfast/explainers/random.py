@@ -1,4 +1,4 @@
-"""Chance: what an explanation must beat."""
+"""The random explainer: the baseline that an explanation must beat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from holdfast.ranking import Ranking
 
 @dataclass(frozen=True)
 class Random(Explainer):
-    """A random order, drawn for every case from the seed and its own input: what is beside it does not matter."""
+    """A random order, drawn for each case from the seed and its input, whatever other cases are in the batch.
+
+    Attributes:
+        seed: Seed of the order.
+    """
 
     seed: int = 0
     name: ClassVar[str] = "random"
@@ -31,7 +35,8 @@ class Random(Explainer):
         return Ranking.by_score(cases, scores.to(cases.x), repr(self))
 
     def _drawn(self, case: Cases) -> Tensor:
-        moving = case.x[(case.features.ids >= 0).expand_as(case.x)]  # not its padding
+        """Draw the scores of one case, ``[d]``."""
+        moving = case.x[(case.features.ids >= 0).expand_as(case.x)]  # without padding
         digest = hashlib.sha256(f"{self.seed} ".encode() + moving.double().cpu().numpy().tobytes()).digest()
         return torch.rand(case.features.count, generator=generator(int.from_bytes(digest[:7], "big")))
 

@@ -1,4 +1,4 @@
-"""Explanations by taking features away: one at a time, and in every company (kernel SHAP)."""
+"""Explainers that remove features: one at a time (occlusion) or in random subsets (kernel SHAP)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,19 @@ from holdfast.explainers.leastsquares import least_norm, least_squares
 from holdfast.models.model import Access
 from holdfast.reference import Reference, kept_scores, live_features, read_reference, reference_points
 
-_MOST_PLAYERS = 10_000  # the normal equations of more would not fit most machines
-_DRAWN = 2**24  # random numbers held at once while subsets are drawn
+_MOST_PLAYERS = 10_000  # the normal equations of more do not fit most machines
+_DRAWN = 2**24  # random numbers in memory at once while subsets are drawn
 
 
 @dataclass(frozen=True)
 class LeaveOneOut(Attribution):
-    """How much the score falls when a feature alone takes its reference value (occlusion)."""
+    """The drop of the score when one feature takes its reference value (occlusion).
+
+    Attributes:
+        reference: What a removed feature becomes.
+        absolute: Order by the size of the attribution.
+        seed: Seed of random references and of the order of features with equal values.
+    """
 
     reference: Reference = 0.0
     absolute: bool = False
@@ -57,13 +63,18 @@ class LeaveOneOut(Attribution):
 
 @dataclass(frozen=True)
 class KernelShap(Attribution):
-    """Baseline Shapley values by kernel SHAP: weighted least squares of the score on which features are kept.
+    """Baseline Shapley values by kernel SHAP: weighted least squares of the score on the features that are kept.
 
-    A feature that equals its reference is a null player, worth exactly 0, and is left out of the regression. Of the
-    others ``samples`` subsets are drawn, each with its complement, sizes spread evenly over the kernel; where that
-    would be all subsets, all are asked and the values are exact. They add up to the score, less the reference's. Of
-    more than 10,000 features, such as a photograph's pixels, there are never enough subsets: the smallest values that
-    explain those drawn are given, with a warning.
+    A feature that equals its reference has the value 0 and is left out of the regression. Values add up to the score
+    minus the score of the reference. If there are at most ``samples`` subsets, all of them are used and the values are
+    exact. With more than 10,000 features there are never enough subsets: the values are the least-norm solution, and a
+    warning says so.
+
+    Attributes:
+        reference: What a removed feature becomes.
+        samples: How many subsets are drawn, each together with its complement.
+        absolute: Order by the size of the attribution.
+        seed: Seed of all draws.
     """
 
     reference: Reference = 0.0
@@ -83,7 +94,7 @@ class KernelShap(Attribution):
 
     @classmethod
     def paper(cls) -> KernelShap:
-        """The paper's 20,000 samples."""
+        """Return the settings of the paper: 20,000 samples."""
         return cls(samples=20_000)
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
@@ -103,22 +114,25 @@ class KernelShap(Attribution):
         return self.samples + 2
 
     def _check(self, players: int) -> None:
-        if 2**players - 2 <= self.samples:  # all subsets are asked
+        """Refuse too few samples; warn if there can never be enough."""
+        if 2**players - 2 <= self.samples:  # all subsets are used
             return
-        told = f"kernel SHAP with {players} features that differ from the reference"
+        subject = f"kernel SHAP with {players} features that differ from the reference"
         if players > _MOST_PLAYERS:
             warnings.warn(
-                f"{told} has more unknowns than its {self.samples} samples can tell apart: its values are the smallest "
-                "that explain them; use patches, superpixels or other groups.",
+                f"{subject} has more unknowns than its {self.samples} samples determine: its values are the least-norm "
+                "solution; use patches, superpixels or other groups.",
                 HoldfastWarning,
                 stacklevel=4,
             )
         elif self.samples < 2 * players:
             raise HoldfastError(
-                f"{told} needs at least {2 * players} samples, got {self.samples}: raise samples or use fewer features."
+                f"{subject} needs at least {2 * players} samples, got {self.samples}: raise samples or use fewer "
+                "features."
             )
 
     def _values(self, case: Cases, points: Tensor, players: Tensor) -> Tensor:
+        """Return the values of the features ``players [n]`` of one case."""
         joined, weight = _coalitions(len(players), self.samples, self.seed)
         joined = torch.cat([torch.zeros_like(joined[:1]), torch.ones_like(joined[:1]), joined]).to(players.device)
         weight = None if weight is None else weight.to(players.device)
@@ -133,18 +147,18 @@ class KernelShap(Attribution):
             return everything - nothing
         total = float(everything.double() - nothing.double())
         if 2 * len(players) > self.samples and weight is None:
-            # A subset and its complement say the same about everything but the sum.
+            # A subset and its complement give the same equation but for the sum.
             subsets, others = (value[2:] - nothing).chunk(2)
             return least_norm(joined[2 : 2 + len(subsets)], (subsets - others + total) / 2, total).to(value)
         return least_squares(joined[2:], value[2:] - nothing, weight, total)[0].to(value)
 
 
 def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor | None]:
-    """Which players join, bool ``[m, n]``, neither none nor all of them; and how much rows count, if not the same."""
+    """Return subsets bool ``[m, n]``, neither empty nor full, and the weights of the rows if they differ."""
     if players == 1:
         return torch.zeros(0, 1, dtype=torch.bool), None
     sizes = torch.arange(1, players)
-    kernel = 1 / (sizes * (players - sizes)).double()  # of a size; of one subset, divided by the number of that size
+    kernel = 1 / (sizes * (players - sizes)).double()  # of all subsets of a size together
     if 2**players - 2 <= samples:
         number = torch.arange(1, 2**players - 1)
         joined = (number[:, None] >> torch.arange(players)) & 1 == 1
@@ -152,7 +166,7 @@ def _coalitions(players: int, samples: int, seed: int) -> tuple[Tensor, Tensor |
         return joined, kernel[size - 1] / torch.tensor([math.comb(players, k) for k in range(players)])[size].double()
     drawing = generator(seed)
     pairs = samples // 2
-    # One draw in each of as many equal slices of the sizes' distribution: sizes come as often as the kernel says.
+    # Stratified: one draw in each of as many equal slices, so that sizes are as frequent as the kernel says.
     slices = (torch.arange(pairs) + torch.rand(pairs, generator=drawing)).double() / pairs
     size = sizes[torch.searchsorted(kernel.cumsum(0) / kernel.sum(), slices).clamp_max(len(sizes) - 1)]
     joined = torch.zeros(pairs, players, dtype=torch.bool)

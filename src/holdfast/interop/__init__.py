@@ -1,1 +1,1 @@
-"""Doors to other libraries: their explanations judged here, and ours used there."""
+"""Other libraries: use their explainers here, and holdfast explainers and criteria there."""

@@ -1,7 +1,7 @@
-"""Quantus: explainers as its ``explain_func``, and the two robustness criteria as its metrics.
+"""Quantus: explainers as its ``explain_func``, and the two robustness criteria as its metrics::
 
->>> metric = RobustnessRest(bounds=(0, 1))
->>> metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain_func(hf.GreedyAS(), bounds=(0, 1)))
+metric = RobustnessRest(bounds=(0, 1))
+metric(model=net, x_batch=x, y_batch=y, a_batch=None, explain_func=explain_func(hf.GreedyAS(), bounds=(0, 1)))
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.cases import Cases
+from holdfast.criteria import robustness as criteria
 from holdfast.criteria.criterion import Criterion
-from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
 from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError, HoldfastWarning
-from holdfast.explainers.explainer import Explainer
+from holdfast.explainers.explainer import Explainer, read_explainer
 from holdfast.features import Features
 from holdfast.models.torch import Bound, TorchModel
 from holdfast.ranking import Ranking
@@ -29,36 +29,45 @@ try:
     from quantus.helpers.enums import DataType, EvaluationCategory, ModelType, ScoreDirection
     from quantus.metrics.base import Metric
 except ImportError as error:
-    raise HoldfastError('this door needs Quantus: pip install "holdfast[quantus]".') from error
+    raise HoldfastError('holdfast.interop.quantus requires Quantus: pip install "holdfast[quantus]".') from error
 
 Bounds = tuple[Bound, Bound] | None
 FeaturesOf = Features | Tensor | Callable[[Tensor], Features] | None
-"""Features of all inputs, or a function that lays them over a batch ``[B, *shape]`` (superpixels, say)."""
+"""Features of all inputs, or a function that makes them for a batch ``[B, *shape]``, such as superpixels."""
 
 
-def explain_func(explainer: Explainer, bounds: Bounds = None, features: FeaturesOf = None) -> Callable[..., np.ndarray]:
-    """``explain_func(model, inputs, targets) -> attributions`` as Quantus calls it: the scores of the ranking.
+def explain_func(
+    explainer: Explainer | type[Explainer] | str, bounds: Bounds = None, features: FeaturesOf = None
+) -> Callable[..., np.ndarray]:
+    """Make an explanation function for Quantus.
 
-    The numbers of one feature share its score. Colour channels that share a feature are one channel in the answer, as
-    in Quantus' own. Inputs that a metric has moved out of the bounds are clipped to them.
+    Args:
+        explainer: An instance, a class that needs no settings, or a name.
+        bounds: The box that inputs live in. Inputs that a metric moves outside are clipped to it.
+        features: What moves together.
+
+    Returns:
+        ``explain(model, inputs, targets) -> attributions``: the scores of the ranking. The score of a feature is
+        divided among its coordinates. Colour channels that share a feature are one channel, as in Quantus.
     """
+    method = read_explainer(explainer)
 
     def explain(model: nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
         cases = _ask(model, inputs, targets, bounds, features, clip=True)
-        ranking = explainer(cases)
+        ranking = method(cases)
         for note in ranking.notes:
             warnings.warn(note, HoldfastWarning, stacklevel=2)
         size = cases.features.pool(torch.ones_like(cases.x)).clamp_min(1)
         scores = torch.where(cases.features.ids >= 0, cases.features.spread(ranking.scores / size), 0)
         one = scores.ndim == 4 and scores.shape[1] == 1
         scores = scores.expand(-1, -1, *cases.x.shape[2:]) if one else scores.expand_as(cases.x)
-        answer: np.ndarray = scores.cpu().numpy().copy()
-        return answer
+        attributions: np.ndarray = scores.cpu().numpy().copy()
+        return attributions
 
     return explain
 
 
-# What Quantus' base class has no defaults for.
+# Arguments without defaults in Quantus' base class.
 _SETTINGS = {
     "abs": False,
     "normalise": False,
@@ -70,7 +79,7 @@ _SETTINGS = {
     "disable_warnings": True,
     "display_progressbar": False,
 }
-_ASKED = {
+_CALL = {
     "s_batch": None,
     "channel_first": None,
     "explain_func": None,
@@ -81,24 +90,33 @@ _ASKED = {
 
 
 class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed here
-    """The area under a robustness criterion as more features are called relevant, one number an input."""
+    """The area under a robustness criterion over growing relevant sets: one number for each input."""
 
     data_applicability = {DataType.IMAGE, DataType.TIMESERIES, DataType.TABULAR}  # noqa: RUF012  # as Quantus has it
     model_applicability = {ModelType.TORCH}  # noqa: RUF012  # as Quantus has it
     evaluation_category = EvaluationCategory.FAITHFULNESS
-    _criterion: type[RobustnessRest | RobustnessRelevant]
+    _criterion: type[criteria.RobustnessRest | criteria.RobustnessRelevant]
 
     def __init__(
         self,
-        robustness: Robustness | None = None,
+        robustness: Robustness | type[Robustness] | str | None = None,
         sizes: Sequence[float] = SIZES,
         bounds: Bounds = None,
         features: FeaturesOf = None,
         **settings: Any,
     ):
-        """``settings`` are those that every Quantus metric has: ``abs``, ``return_aggregate`` and so on."""
+        """Set up the metric.
+
+        Args:
+            robustness: The method that finds radii: an instance, a class or a name. Default: ``Judge()``.
+            sizes: Sizes of the relevant set.
+            bounds: The box that inputs live in.
+            features: What moves together.
+            **settings: Settings of every Quantus metric, such as ``abs`` and ``return_aggregate``.
+        """
         super().__init__(**(_SETTINGS | settings))
-        self._judge: Criterion = self._criterion(Judge() if robustness is None else robustness)
+        method = Judge() if robustness is None else robustness
+        self._measured: Criterion = self._criterion(method)  # type: ignore[arg-type]  # a class or a name is accepted
         self._sizes, self._bounds, self._features = sizes, bounds, features
 
     def __call__(
@@ -107,48 +125,58 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
         x_batch: np.ndarray,
         y_batch: np.ndarray,
         a_batch: np.ndarray | None = None,
-        **asked: Any,
+        **arguments: Any,
     ) -> list[float]:
-        """One area an input. ``asked`` is what every Quantus metric may be asked with: ``explain_func`` and so on."""
-        found: list[float] = super().__call__(model, x_batch, y_batch, a_batch, **(_ASKED | asked))
-        return found
+        """Return the area of each input.
+
+        Args:
+            model: The network.
+            x_batch: Inputs ``[B, *shape]``.
+            y_batch: Classes to explain, ``[B]``.
+            a_batch: Attributions in the shape of the inputs; None: ``explain_func`` makes them.
+            **arguments: Arguments of every Quantus metric, such as ``explain_func``.
+        """
+        areas: list[float] = super().__call__(model, x_batch, y_batch, a_batch, **(_CALL | arguments))
+        return areas
 
     def evaluate_batch(
         self, model: Any, x_batch: np.ndarray, y_batch: np.ndarray, a_batch: np.ndarray, **_: Any
     ) -> np.ndarray:
-        """The area of every input of a batch."""
+        """Return the area of each input of a batch, ``[B]``."""
         cases = _ask(model.get_model(), x_batch, y_batch, self._bounds, self._features)
-        given = torch.as_tensor(np.ascontiguousarray(a_batch)).to(cases.x)
-        if given.ndim != cases.x.ndim or not all(a in (1, n) for a, n in zip(given.shape, cases.x.shape, strict=True)):
-            raise HoldfastError(f"a_batch of shape {tuple(given.shape)} does not fit x_batch {tuple(cases.x.shape)}.")
-        ranking = Ranking.by_score(cases, cases.features.pool(given.expand_as(cases.x)), "a_batch", ties=0)
-        areas: np.ndarray = trace(cases, ranking, self._judge, self._sizes).auc().cpu().numpy()
+        scores = torch.as_tensor(np.ascontiguousarray(a_batch)).to(cases.x)
+        fits = scores.ndim == cases.x.ndim
+        if not fits or not all(a in (1, n) for a, n in zip(scores.shape, cases.x.shape, strict=True)):
+            raise HoldfastError(f"a_batch of shape {tuple(scores.shape)} does not fit x_batch {tuple(cases.x.shape)}.")
+        ranking = Ranking.by_score(cases, cases.features.pool(scores.expand_as(cases.x)), "a_batch", ties=0)
+        areas: np.ndarray = trace(cases, ranking, self._measured, self._sizes).auc().cpu().numpy()
         return areas
 
 
 class RobustnessRest(_RobustnessMetric):
-    """Area under Robustness-S̄r: the relevant features are held, all others may move. Higher is better."""
+    """The area under Robustness-S̄r: all features but the relevant ones may be perturbed. Higher is better."""
 
     name = "Robustness-S̄r"
     score_direction = ScoreDirection.HIGHER
-    _criterion = RobustnessRest
+    _criterion = criteria.RobustnessRest
 
 
 class RobustnessRelevant(_RobustnessMetric):
-    """Area under Robustness-Sr: only the relevant features may move. Lower is better."""
+    """The area under Robustness-Sr: only the relevant features may be perturbed. Lower is better."""
 
     name = "Robustness-Sr"
     score_direction = ScoreDirection.LOWER
-    _criterion = RobustnessRelevant
+    _criterion = criteria.RobustnessRelevant
 
 
-def _ask(model: Any, inputs: Any, targets: Any, bounds: Bounds, features: FeaturesOf, clip: bool = False) -> Cases:
-    if not isinstance(model, nn.Module):
-        raise HoldfastError(f"only torch modules can be measured, got {type(model).__name__}.")
-    classifier = TorchModel(model, bounds)
-    x = torch.as_tensor(np.ascontiguousarray(inputs)).to(classifier.device, classifier.dtype)
-    if clip and classifier.low is not None:
-        x = x.clamp(classifier.low, classifier.high)
+def _ask(module: Any, inputs: Any, targets: Any, bounds: Bounds, features: FeaturesOf, clip: bool = False) -> Cases:
+    """Return the cases of a batch of Quantus."""
+    if not isinstance(module, nn.Module):
+        raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
+    model = TorchModel(module, bounds)
+    x = torch.as_tensor(np.ascontiguousarray(inputs)).to(model.device, model.dtype)
+    if clip and model.low is not None:
+        x = x.clamp(model.low, model.high)
     label = None if targets is None else torch.as_tensor(np.asarray(targets)).long()
-    laid = features(x) if callable(features) and not isinstance(features, Tensor) else features
-    return classifier.ask(x, label=label, features=laid)
+    made = features(x) if callable(features) and not isinstance(features, Tensor) else features
+    return model.ask(x, label=label, features=made)

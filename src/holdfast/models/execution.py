@@ -19,11 +19,11 @@ from holdfast.chunks import out_of_memory
 from holdfast.clock import now
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # subclasses may do more than normalise
-_ALIKE = 1e-3  # of the spread of the scores
-_GAIN = 1.05  # a form must be so many times faster to be taken
-_LOW_GAIN, _LOW_ALIKE = 1.15, 0.9  # and half precision this much, with slopes that point the same way
-_MANY = 128  # rows that keep a GPU busy: with few, all forms take the time it takes to launch them
-_ROUNDS, _TIMED = 3, 0.2  # measurements of each form, and the seconds that one takes at least
+_TOLERANCE = 1e-3  # largest difference of scores between two forms, relative to the spread of the scores
+_GAIN = 1.05  # another form must be this many times faster
+_LOW_GAIN, _LOW_COSINE = 1.15, 0.9  # half precision must be this much faster, with gradients this similar
+_MANY = 128  # rows that keep a GPU busy: with few, only the launch time is measured
+_ROUNDS, _SECONDS = 3, 0.2  # measurements of each form, and the least duration of one
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Execution:
 
     @classmethod
     def for_images(cls, device: torch.device | str) -> Execution:
-        """Return what is fastest for large convolutional networks, as measured by benchmarks/photographs.py."""
+        """Return the fastest execution for large convolutional networks, as measured by benchmarks/photographs.py."""
         return cls(True, True).on(device)
 
     def on(self, device: torch.device | str) -> Execution:
@@ -63,8 +63,8 @@ class Execution:
         return 1 << (rows - 1).bit_length() if self.pad_batches else rows
 
     def deciding(self) -> AbstractContextManager[None]:
-        """Return the context in which the network itself is asked for a decision."""
-        return _precisely() if self.exact_decisions else nullcontext()
+        """Return the context in which the network itself computes decisions."""
+        return _full_precision() if self.exact_decisions else nullcontext()
 
     def form(self, module: nn.Module, rows: Tensor) -> nn.Module:
         """Return the network in this form.
@@ -79,35 +79,35 @@ class Execution:
         if not self.fold and not self.channels_last:
             return module
         try:
-            made = folded(module, rows) if self.fold else module
+            form = folded(module, rows) if self.fold else module
             if self.channels_last and rows.ndim == 4:
-                made = _ChannelsLast(copy.deepcopy(made) if made is module else made)
-            with torch.no_grad(), _precisely():
-                ours, theirs = (one(rows) for one in (made, module))
+                form = _ChannelsLast(copy.deepcopy(form) if form is module else form)
+            with torch.no_grad(), _full_precision():
+                ours, theirs = (one(rows) for one in (form, module))
         except (RuntimeError, TypeError, KeyError, AttributeError):  # a network that cannot be copied or rebuilt
             return module
-        return made if _alike(ours, theirs) else module
+        return form if _equal_scores(ours, theirs) else module
 
 
 _LOCK = RLock()  # the precision of convolutions is one setting for all threads
 
 
 @contextmanager
-def _precisely() -> Iterator[None]:
-    """Convolutions in single precision throughout, on a GPU too."""
-    newer = getattr(torch.backends.cudnn, "conv", None)  # torch 2.9: the older name fails once somebody has used it
-    place, name, wanted = (newer, "fp32_precision", "ieee") if newer else (torch.backends.cudnn, "allow_tf32", False)
+def _full_precision() -> Iterator[None]:
+    """Compute convolutions in full single precision, on a GPU too."""
+    conv = getattr(torch.backends.cudnn, "conv", None)  # since torch 2.9; the older name fails once this one was used
+    owner, name, full = (conv, "fp32_precision", "ieee") if conv else (torch.backends.cudnn, "allow_tf32", False)
     with _LOCK:
-        before = getattr(place, name)
-        setattr(place, name, wanted)
+        before = getattr(owner, name)
+        setattr(owner, name, full)
         try:
             yield
         finally:
-            setattr(place, name, before)
+            setattr(owner, name, before)
 
 
 class _ChannelsLast(nn.Module):
-    """A module that gets its images channels last."""
+    """A module that gets its images in channels-last format."""
 
     def __init__(self, module: nn.Module):
         super().__init__()
@@ -119,22 +119,29 @@ class _ChannelsLast(nn.Module):
 
 
 def folded(module: nn.Module, rows: Tensor) -> nn.Module:
-    """A copy with every batch norm that follows a convolution folded into it, or the module itself if there is none.
+    """Return a copy with every batch norm that follows a convolution folded into it.
 
-    What follows what is seen in one pass. That a convolution's output goes elsewhere too is not: compare the two. Hooks
-    go along with the copy.
+    One forward pass shows which layer follows which. It does not show whether the output of a convolution is also used
+    elsewhere, so compare the outputs of both forms. Hooks are copied.
+
+    Args:
+        module: The network, in eval mode. It is not changed.
+        rows: Inputs ``[R, *shape]`` for the pass.
+
+    Returns:
+        The copy, or the module itself if there is nothing to fold.
     """
-    made: dict[int, tuple[_ConvNd, Tensor, int]] = {}  # outputs are kept, so that no other tensor takes their number
+    outputs: dict[int, tuple[_ConvNd, Tensor, int]] = {}  # tensors are kept, so that no other one gets their id
     calls: Counter[nn.Module] = Counter()
     pairs: list[tuple[_ConvNd, Any]] = []
 
-    def note(layer: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
+    def note(layer: nn.Module, inputs: tuple[Any, ...], out: Tensor) -> None:
         calls[layer] += 1
         if isinstance(layer, _ConvNd):
-            made[id(out)] = layer, out, out._version
-        elif given and id(given[0]) in made:
-            conv, same, version = made[id(given[0])]
-            if same._version == version:  # nothing was done to it in place
+            outputs[id(out)] = layer, out, out._version
+        elif inputs and id(inputs[0]) in outputs:
+            conv, tensor, version = outputs[id(inputs[0])]
+            if tensor._version == version:  # not changed in place
                 pairs.append((conv, layer))
 
     names = {layer: name for name, layer in module.named_modules()}
@@ -149,26 +156,35 @@ def folded(module: nn.Module, rows: Tensor) -> nn.Module:
     once = [(conv, norm) for conv, norm in pairs if calls[conv] == calls[norm] == 1 and _is_fixed(norm)]
     if not once:
         return module
-    fresh = copy.deepcopy(module)
+    result = copy.deepcopy(module)
     for conv, norm in once:
-        fresh.set_submodule(names[conv], fuse_conv_bn_eval(conv, norm))
-        fresh.set_submodule(names[norm], nn.Identity())
-    return fresh.requires_grad_(False)
+        result.set_submodule(names[conv], fuse_conv_bn_eval(conv, norm))
+        result.set_submodule(names[norm], nn.Identity())
+    return result.requires_grad_(False)
 
 
 def _is_plain_convolution(layer: nn.Module) -> bool:
-    """Whether its weight is a parameter that a batch norm can be taken into."""
+    """Whether its weight is a parameter that a batch norm can be folded into."""
     return isinstance(layer, _ConvNd) and not layer.transposed and "weight" in layer._parameters
 
 
 def _is_fixed(norm: Any) -> bool:
+    """Whether a batch norm uses stored statistics."""
     return not norm.training and norm.running_mean is not None
 
 
 def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]:
-    """The execution and the rows at a time at which gradients of such rows take least time on their device, by stopwatch.
+    """Measure which execution and batch size compute gradients fastest.
 
-    Forms are compared on ``rows``, then numbers of rows at a time up to ``most``, then half precision on a GPU.
+    Forms of the network are compared first, then half precision on a GPU, then batch sizes.
+
+    Args:
+        module: The network.
+        rows: Inputs ``[R, *shape]`` on the device to measure.
+        most: The largest batch size to try.
+
+    Returns:
+        The execution and the batch size.
     """
     gpu = rows.is_cuda
     plain = Execution(exact_decisions=gpu, pad_batches=gpu)
@@ -178,7 +194,7 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]
     forms = {execution: execution.form(module, rows[:2]) for execution in candidates}
     forms = {execution: form for execution, form in forms.items() if execution == plain or form is not module}
     speed = dict.fromkeys(forms, 0.0)
-    for _ in range(_ROUNDS):  # in turn, so that what else the machine does meets all of them
+    for _ in range(_ROUNDS):  # in turn, so that other load on the machine affects all of them
         for execution, form in forms.items():
             speed[execution] = max(speed[execution], _rows_a_second(form, many, execution))
     best = max(speed, key=lambda execution: speed[execution])
@@ -190,15 +206,16 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]
 
 
 def _with_low_precision(execution: Execution, form: nn.Module, rows: Tensor) -> Execution:
-    half = replace(execution, low_precision=torch.float16)  # bfloat16 is too coarse: slopes point elsewhere
+    """Return the execution with half precision if that is faster and gradients stay similar."""
+    half = replace(execution, low_precision=torch.float16)  # bfloat16 is too coarse for gradients
     exact, low = _slope(form, rows, execution), _slope(form, rows, half)
-    alike = float(torch.cosine_similarity(exact.flatten(1), low.flatten(1)).mean())  # NaN where half overflows
+    cosine = float(torch.cosine_similarity(exact.flatten(1), low.flatten(1)).mean())  # NaN if half overflows
     gain = _rows_a_second(form, rows, half) / _rows_a_second(form, rows, execution)
-    return half if alike >= _LOW_ALIKE and gain >= _LOW_GAIN else execution
+    return half if cosine >= _LOW_COSINE and gain >= _LOW_GAIN else execution
 
 
 def _best_chunk(form: nn.Module, rows: Tensor, execution: Execution, most: int) -> int:
-    """The smallest number of rows, doubling, past which nothing is gained."""
+    """Double the batch size while that is faster; return the last one that was."""
     size, best = 1, 0.0
     while True:
         some = rows[torch.arange(size, device=rows.device) % len(rows)]
@@ -216,15 +233,17 @@ def _best_chunk(form: nn.Module, rows: Tensor, execution: Execution, most: int) 
 
 
 def _rows_a_second(form: nn.Module, rows: Tensor, execution: Execution) -> float:
-    _slope(form, rows, execution)  # the first pass sets things up
+    """Measure how many gradients a second the form computes in batches like ``rows``."""
+    _slope(form, rows, execution)  # the first pass includes set-up
     passes, started = 0, now(rows.device)
-    while not passes or now(rows.device) - started < _TIMED:
+    while not passes or now(rows.device) - started < _SECONDS:
         _slope(form, rows, execution)
         passes += 1
     return passes * len(rows) / (now(rows.device) - started)
 
 
 def _slope(form: nn.Module, rows: Tensor, execution: Execution) -> Tensor:
+    """Return the gradient of the largest score of each row."""
     half = execution.low_precision is not None
     with torch.enable_grad():
         points = rows.detach().requires_grad_(True)
@@ -234,6 +253,7 @@ def _slope(form: nn.Module, rows: Tensor, execution: Execution) -> Tensor:
     return slope
 
 
-def _alike(ours: Tensor, theirs: Tensor) -> bool:
+def _equal_scores(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether two forms give the same scores up to rounding."""
     spread = theirs.float().std(correction=0).clamp_min(torch.finfo(torch.float32).tiny)
-    return bool(((ours - theirs).float().abs().max() / spread) <= _ALIKE)
+    return bool(((ours - theirs).float().abs().max() / spread) <= _TOLERANCE)

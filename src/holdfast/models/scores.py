@@ -33,7 +33,7 @@ class Scores:
 
     @classmethod
     def of(cls, module: nn.Module, rows: Tensor, box: tuple[Tensor | None, Tensor | None], chunk: int | None) -> Scores:
-        """Find out what a module returns by asking it about a few rows and noisy copies of them.
+        """Find out what a module returns for a few rows and noisy copies of them.
 
         Args:
             module: The network, or a function as a module.
@@ -52,8 +52,8 @@ class Scores:
         probes = torch.cat([some, some[:1] + noise * some.std(correction=0).clamp_min(0.1)])
         low, high = box
         probes = probes if low is None else probes.clamp(low, high)
-        out, last = _asked(module, probes, chunk)
-        _check(out[: len(some)])  # noise may leave the module's domain
+        out, last = _output(module, probes, chunk)
+        _check(out[: len(some)])  # not the noise, which may be outside the module's domain
         score = out[torch.isfinite(out).all(1)].to(torch.promote_types(rows.dtype, torch.float32))
         tolerance = 100 * torch.finfo(rows.dtype).eps
         one = torch.ones(len(score)).to(score)
@@ -74,7 +74,7 @@ class Scores:
         out = module(rows).to(dtype)
         if self.kind == "probabilities":
             out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
-        return out  # log-probabilities differ from logits by a constant a row, which margins do not see
+        return out  # log-probabilities differ from logits by a constant for each row, which cancels in margins
 
 
 class SoftmaxInputs(TorchFunctionMode):
@@ -98,10 +98,10 @@ class SoftmaxInputs(TorchFunctionMode):
 
     def input_of(self, out: Tensor) -> Tensor:
         """Return the input of the softmax that produced this tensor."""
-        return next(given for result, given in reversed(self._seen) if result is out)
+        return next(source for result, source in reversed(self._seen) if result is out)
 
 
-def _asked(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, bool]:
+def _output(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, bool]:
     """Return the module's output, and whether a softmax was its last operation."""
 
     def work(piece: slice) -> tuple[Tensor, bool]:
@@ -109,9 +109,9 @@ def _asked(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, 
             out = module(rows[piece])
         count = piece.stop - piece.start
         if not isinstance(out, Tensor):
-            raise HoldfastError(f"the module must return a tensor [R, classes], it returned {type(out).__name__}.")
+            raise HoldfastError(f"the module must return a tensor [R, classes], got {type(out).__name__}.")
         if out.ndim != 2 or len(out) != count:
-            raise HoldfastError(f"the module must return [R, classes]: {count} rows gave shape {tuple(out.shape)}.")
+            raise HoldfastError(f"the module must return [R, classes], got {tuple(out.shape)} for {count} rows.")
         return out, seen.holds(out)
 
     try:
@@ -126,6 +126,7 @@ def _asked(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, 
 
 
 def _check(out: Tensor) -> None:
+    """Refuse scores of fewer than two classes, and scores that are not finite."""
     if out.shape[1] < 2:
         raise HoldfastError(
             "the module returns one column: a classifier needs a score for each of at least two classes "

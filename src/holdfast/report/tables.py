@@ -41,8 +41,9 @@ def sections(results: Results) -> list[Section]:
         ("ablation", "Ablation: parts of the main method", [_ablation(results)]),
         ("probes", "Probes: why methods win or lose", [_probes(results)]),
         ("curves", "Curves", [_censored(results)]),
-        *((cls.name, cls.title, [*cls.tables(result, results)]) for cls, result in results.analyses.items()),
     ]
+    for cls, result in results.analyses.items():
+        made.append((cls.name, cls.title, [*cls.tables(result, results)]))
     filled = [Section(key, title, [table for table in tables if table]) for key, title, tables in made]
     drawn = {"curves", *(cls.name for cls, result in results.analyses.items() if cls.figures(result))}
     return [section for section in filled if section.tables or section.key in drawn]

@@ -1,4 +1,4 @@
-"""The ensemble that evaluates: several methods, starts, losses and classes, the best witness of all."""
+"""The ensemble that evaluates explanations: several searches, starts, losses and classes, and the best witness."""
 
 from __future__ import annotations
 
@@ -11,22 +11,34 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
-from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.ddn import ddn
+from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.minnorm import MinNorm
+from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, ddn, successive_projection
+from holdfast.robustness.search import Search
 
-_FARTHEST = 10  # times as many steps for rows that nothing has turned
+_LONGER = 10  # factor on the steps of rows that have no witness
 
 
 @dataclass(frozen=True)
-class Judge(Robustness):
-    """The radius that reports print: tighter than, and different from, any attack an explainer optimises against.
+class Judge(Attack):
+    """The radius that reports print: tighter than, and different from, any attack that an explainer optimises.
 
-    Best of ``MinNorm``, of runs towards each of the ``classes`` nearest classes (a one-sided judge flatters the
-    explainer that shares its attack), of runs from ``starts`` random points on the sphere of the best radius so far,
-    half of them on the paper's raw-logit loss, and of a long ddn. ``steps`` is the length of one such run; what has
-    not turned by then is given ten times as many.
+    It is the best of ``MinNorm``, of searches towards each of the nearest classes, of searches from random points on
+    the sphere of the best radius so far (half of them on the raw logit of the paper's code), and of a long DDN. An
+    attack towards one class only would favour the explainer that uses the same attack. Rows without a witness get ten
+    times as many steps.
+
+    Args:
+        p: The norm: 1, 2 or infinity.
+        steps: Gradients of one search.
+        classes: How many of the nearest classes are attacked.
+        starts: How many random points are tried.
+        seed: For random points.
+
+    Raises:
+        HoldfastError: A setting is out of range.
     """
 
     name: ClassVar[str] = "judge"
@@ -45,54 +57,55 @@ class Judge(Robustness):
 
     @classmethod
     def quick(cls, p: float = 2) -> Judge:
-        """About 300 gradients a subset, for CPUs."""
+        """Return a judge with about 300 gradients for each subset, for CPUs."""
         return cls(p, steps=25, classes=5, starts=3)
 
     @classmethod
     def default(cls, p: float = 2) -> Judge:
-        """About 2,500 gradients a subset."""
+        """Return a judge with about 2,500 gradients for each subset."""
         return cls(p)
 
     @classmethod
     def thorough(cls, p: float = 2) -> Judge:
-        """About 15,000 gradients a subset."""
+        """Return a judge with about 15,000 gradients for each subset."""
         return cls(p, steps=150, classes=20, starts=80)
 
     @property
     def rows(self) -> int:
         return self.steps * (5 + self.starts) + self.classes * (self.steps + self.steps // 2)
 
-    def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
-        return MinNorm(self.p, min(100, 2 * self.steps), seed=self.seed).warm(cases, subsets)
+    def warm_start(self, cases: Cases, subsets: Tensor) -> Tensor | None:
+        """Return the witness of the union of each case's subsets by ``MinNorm``; None if there is one subset."""
+        return MinNorm(self.p, min(100, 2 * self.steps), seed=self.seed).warm_start(cases, subsets)
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
-        search = Search(rows, self.p, self.seed)
-        MinNorm(self.p, 2 * self.steps, seed=self.seed).walk(search, None)
-        early = search.best().clone()
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        search = Search(rows, self.norm, self.seed)
+        MinNorm(self.p, 2 * self.steps, seed=self.seed).improve(search, None)
+        first_radius = search.best_radius().clone()
         if start is not None:
             successive_projection(search, self.steps, None, start)
-        lost = torch.isinf(search.best())
-        if bool(lost.any()):  # a few rows, as a rule: a point left censored weighs more than all others
-            successive_projection(search.only(lost), _FARTHEST * self.steps)
-        self._visit_classes(search)
+        lost = torch.isinf(search.best_radius())
+        if bool(lost.any()):  # usually few rows, but one censored point distorts a curve more than all others
+            successive_projection(search.part(lost), _LONGER * self.steps)
+        self._attack_classes(search)
         for draw in range(self.starts):
-            begin = search.nearby(draw)
+            begin = search.random_move_of_best_radius(draw)
             if draw % 2:
                 ddn(search, self.steps, stride=1.0, loss="logit", start=begin)
             else:
                 successive_projection(search, self.steps, None, begin, first_share=0.5, draw=draw)
         ddn(search, 2 * self.steps)
-        return search.found()._replace(early=early)
+        return search.moves()._replace(first_radius=first_radius)
 
-    def _visit_classes(self, search: Search) -> None:
+    def _attack_classes(self, search: Search) -> None:
         if search.logits is None:
             return
         tried = torch.zeros_like(search.logits, dtype=torch.bool)
         tried.scatter_(1, search.rows.label[:, None], True)
         for _ in range(min(self.classes, tried.shape[1] - 1)):
-            aim = search.rival(tried)
+            aim = search.next_class(tried)
             tried = tried.scatter(1, aim.clamp_min(0)[:, None], True)
-            open_ = aim != ANY
-            if bool(open_.any()):
-                successive_projection(search.only(open_), self.steps, aim[open_])
-                ddn(search.only(open_), self.steps // 2)
+            aimed = aim != ANY
+            if bool(aimed.any()):
+                successive_projection(search.part(aimed), self.steps, aim[aimed])
+                ddn(search.part(aimed), self.steps // 2)

@@ -1,4 +1,4 @@
-"""The oracle: Robustness-S of a linear classifier in closed form."""
+"""Robustness-S of a linear classifier in closed form."""
 
 from __future__ import annotations
 
@@ -14,64 +14,74 @@ from holdfast.cases import ANY
 from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, differentiable
-from holdfast.robustness.method import BoundKind, Found, Robustness, measure
+from holdfast.robustness.kinds import Exact, Solution
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.steps import nearest, norm
+from holdfast.robustness.witnesses import measure
 
 
 @dataclass(frozen=True)
-class ExactLinear(Robustness):
-    """Exact for models that are affine in their input: without an active box ``min_j m_j / ||w_j on S||_q``.
+class ExactLinear(Exact):
+    """The exact radius of a model that is affine in its input.
 
-    The box is honoured exactly too. A model that is not affine is refused, and so is a targeted question whose
-    nearest point lies where several boundaries meet, for which there is no closed form.
+    Without an active box it is ``min_j m_j / ||w_j restricted to S||_q``. The box is honoured exactly too. A row is
+    proven unreachable if its subset or its box is too small for any change.
+
+    Args:
+        p: The norm: 1, 2 or infinity.
+
+    Raises:
+        HoldfastError: When called: the model is not affine; or the nearest point with a target's class lies where
+            several boundaries meet, which has no closed form; or the model's precision is too low.
     """
 
     name: ClassVar[str] = "exact-linear"
     requires: ClassVar[Access] = Access.GRADIENTS
-    bound: ClassVar[BoundKind] = "exact"
     p: float = 2
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
+    def solve(self, rows: Rows) -> Solution:
         logits, weight = self._affine(rows)
-        classes = logits.shape[1]
+        length, move = self._moves_to_classes(rows, logits, weight)
+        # Any one boundary must be crossed without a target, all of them with one.
+        choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
+        delta = move[choice, torch.arange(len(rows))]
+        self._require_affine(rows, logits, weight, delta)
+        changed = torch.isfinite(measure(rows, delta, self.norm)[0])
+        missed = ~changed & torch.isfinite(length.gather(0, choice[None])[0])
+        if bool((missed & (rows.target != ANY)).any()):
+            raise HoldfastError(
+                "the target is nearest where several boundaries meet, which has no closed form: use MinNorm."
+            )
+        if bool(missed.any()):
+            raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
+        return Solution(torch.where(changed[:, None], delta, 0), torch.ones_like(changed))
+
+    def _moves_to_classes(self, rows: Rows, logits: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the smallest move across the boundary with each class: lengths ``[C, R]`` and moves ``[C, R, n]``."""
         pivot = torch.where(rows.target == ANY, rows.label, rows.target)
         moves, lengths = [], []
-        for other in range(classes):
-            # Towards any other class one boundary must be crossed, towards a target the one against each class.
+        for other in range(logits.shape[1]):
             own, against = logits.gather(1, pivot[:, None])[:, 0], logits[:, other]
             sign = torch.where(rows.target == ANY, 1.0, -1.0).to(logits)
             slope = (weight[torch.arange(len(rows)), pivot] - weight[:, other]) * sign[:, None]
             drop = (own - against) * sign
-            move = nearest(slope, self._beyond(drop, slope, rows, logits), rows.low, rows.high, self.p, exact=True)
+            goal = self._beyond(drop, slope, rows, logits)
+            move = self.norm.nearest(slope, goal, rows.low, rows.high, exact=True)
             reached = (slope * move).sum(1) < -drop
-            length = torch.where(reached, norm(move, self.p), math.inf)
+            length = torch.where(reached, self.norm.length(move), math.inf)
             length = torch.where(drop < 0, 0, length)
-            move = torch.where((drop < 0)[:, None], 0, move)
             same = pivot == other
-            moves.append(move)
+            moves.append(torch.where((drop < 0)[:, None], 0, move))
             lengths.append(torch.where(same, torch.where(rows.target == ANY, math.inf, -1.0).to(length), length))
-        length, move = torch.stack(lengths), torch.stack(moves)
-        choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
-        delta = move[choice, torch.arange(len(rows))]
-        self._require_affine(rows, logits, weight, delta)
-        missed = torch.isinf(measure(rows, delta, self.p)[0]) & torch.isfinite(length.gather(0, choice[None])[0])
-        if bool((missed & (rows.target != ANY)).any()):
-            raise HoldfastError(
-                "a target is nearest where several boundaries meet: ExactLinear has no closed form for it."
-            )
-        if bool(missed.any()):
-            raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
-        return Found(delta, torch.zeros_like(length[0], dtype=torch.bool))
+        return torch.stack(lengths), torch.stack(moves)
 
     @staticmethod
     def _beyond(drop: Tensor, slope: Tensor, rows: Rows, logits: Tensor) -> Tensor:
-        """A drop just past the boundary, by a few roundings of the numbers involved."""
+        """Return a drop that passes the boundary by a few roundings of the numbers involved."""
         scale = drop.abs() + (slope * rows.x).abs().sum(1) + logits.abs().amax(1)
         return drop.clamp_min(0) + 8 * torch.finfo(drop.dtype).eps * scale
 
     def _affine(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Logits ``[R, classes]`` at x and weights ``[R, classes, n]``; refuses a model that is not affine."""
+        """Return logits ``[R, classes]`` at x and weights ``[R, classes, n]``; refuse a model that is not affine."""
         points = rows.points(torch.zeros_like(rows.x))
         logits = rows.model(points)
         model = differentiable(rows.model)
@@ -88,6 +98,4 @@ class ExactLinear(Robustness):
         expected = logits + (weight @ delta[..., None])[..., 0]
         actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
         if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
-            raise HoldfastError(
-                "ExactLinear is exact for affine models only, and this model is not affine: use MinNorm."
-            )
+            raise HoldfastError("ExactLinear needs a model that is affine, and this model is not affine: use MinNorm.")

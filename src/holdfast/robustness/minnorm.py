@@ -1,4 +1,4 @@
-"""Direct minimum-norm search: a race between nearby classes, then a ddn of the winner."""
+"""Direct minimum-norm search: successive projection towards the nearest classes, then DDN."""
 
 from __future__ import annotations
 
@@ -12,19 +12,34 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
-from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.ddn import ddn
+from holdfast.robustness.kinds import Attack, Moves
+from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search, ddn, successive_projection
+from holdfast.robustness.search import Search
 
 
 @dataclass(frozen=True)
-class MinNorm(Robustness):
-    """The smallest change of decision within ``steps`` gradients a row, restarts included.
+class MinNorm(Attack):
+    """The smallest change of decision that is found within ``steps`` gradients for each row.
 
-    The first leg heads for whichever class is nearest, the next for rivals that are nearest at the witness found (most
-    of the looseness of an attack is the wrong class), the last polishes the best. Asked about several subsets of a
-    case, it first solves their union (one more row a case) and starts each subset from that. ``restarts`` repeats the
-    race from random points and shares the gradients among them.
+    Successive projection first heads for the nearest class, then for the classes that are nearest at the witness: most
+    of the looseness of an attack is a wrong class. DDN improves the best witness. For several subsets of a case, their
+    union is solved first (one more row for each case) and every subset starts from its witness.
+
+    >>> import torch, holdfast as hf
+    >>> model = hf.TorchModel(torch.nn.Linear(3, 2).eval())
+    >>> hf.MinNorm(steps=20)(model.ask(torch.zeros(1, 3)), torch.ones(1, 1, 3, dtype=torch.bool)).bound
+    'upper'
+
+    Args:
+        p: The norm: 1, 2 or infinity.
+        steps: Gradients for each row, all restarts together.
+        restarts: How often the search is repeated; all but the first start from random points.
+        seed: For random points.
+
+    Raises:
+        HoldfastError: A setting is out of range.
     """
 
     name: ClassVar[str] = "min-norm"
@@ -45,40 +60,46 @@ class MinNorm(Robustness):
     def rows(self) -> int:
         return self.steps + 1
 
-    def warm(self, cases: Cases, subsets: Tensor) -> Tensor | None:
+    def warm_start(self, cases: Cases, subsets: Tensor) -> Tensor | None:
+        """Return the witness of the union of each case's subsets, ``[B, 1, *shape]``; None if there is one subset."""
         if subsets.shape[1] == 1:
             return None
         return self(cases, subsets.any(1, keepdim=True)).witness
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
-        search = Search(rows, self.p, self.seed)
-        self.walk(search, start)
-        return search.found()
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        search = Search(rows, self.norm, self.seed)
+        self.improve(search, start)
+        return search.moves()
 
-    def walk(self, search: Search, start: Tensor | None) -> None:
-        """Walk ``search`` with this method's settings, keeping what it has found so far."""
+    def improve(self, search: Search, start: Tensor | None) -> None:
+        """Run this method on a search that may have witnesses already.
+
+        Args:
+            search: The search to improve.
+            start: Moves ``[R, n]`` to begin from; None for x itself.
+        """
         for restart in range(self.restarts):
-            begin = start if restart == 0 else search.random(1000 + restart)
-            self._race(search, self.steps // self.restarts, begin, restart)
+            begin = start if restart == 0 else search.random_move(1000 + restart)
+            self._attack(search, self.steps // self.restarts, begin, restart)
 
-    def _race(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
+    def _attack(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
         untargeted = bool((search.rows.target == ANY).any())
-        rivals = max(0, min(3, steps // 25 - 1, len(search.rows.model.classes) - 2)) if untargeted else 0
-        heat, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0
-        # Where boundaries are straight, legs end early: such rows have gradients left for more rivals.
-        most = search.spent + min((steps - last) // 2, steps - last - heat)
-        successive_projection(search, steps - rivals * heat - last, None, start, draw=draw)
-        tried = search.tried()
-        for leg in itertools.count():
+        classes = max(0, min(3, steps // 25 - 1, len(search.rows.model.classes) - 2)) if untargeted else 0
+        each, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0
+        # Straight boundaries need few gradients: such rows have some left for more classes.
+        most = search.spent + min((steps - last) // 2, steps - last - each)
+        successive_projection(search, steps - classes * each - last, None, start, draw=draw)
+        tried = search.reached_classes()
+        for number in itertools.count():
             if tried is None:
                 break
-            aim = search.rival(tried)
-            if leg >= rivals:
+            aim = search.next_class(tried)
+            if number >= classes:
                 aim = torch.where(search.spent <= most, aim, ANY)
-            racing = aim != ANY
-            if not bool(racing.any()):
+            aimed = aim != ANY
+            if not bool(aimed.any()):
                 break
-            tried |= torch.zeros_like(tried).scatter(1, aim.clamp_min(0)[:, None], racing[:, None])
-            successive_projection(search.only(racing), heat, aim[racing])
+            tried |= torch.zeros_like(tried).scatter(1, aim.clamp_min(0)[:, None], aimed[:, None])
+            successive_projection(search.part(aimed), each, aim[aimed])
         if last:
             ddn(search, last)

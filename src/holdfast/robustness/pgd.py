@@ -1,4 +1,4 @@
-"""The paper's measurement: projected gradient descent at a fixed radius, and bisection on the radius."""
+"""The measurement of the paper: projected gradient descent at a fixed radius, and bisection on the radius."""
 
 from __future__ import annotations
 
@@ -14,21 +14,32 @@ from holdfast.chunks import chunked
 from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
-from holdfast.robustness.method import Found, Robustness
+from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
-from holdfast.robustness.steps import clip, farthest, norm, project
+from holdfast.robustness.steps import clip
 
 
 @dataclass(frozen=True)
-class PGD(Robustness):
+class PGD(Attack):
     """PGD (Madry et al. 2017) inside balls whose radius is found by bisection.
 
-    ``step`` is the length of a step (a share of the radius with ``relative=True``), ``first`` the radius tried
-    first, multiplied or divided by ten until it brackets, ``tolerance`` the width at which bisection stops (a share
-    of the radius with ``relative=True``), ``starts`` the number of starting points: x itself when 1, random points
-    in the ball otherwise. ``loss`` is the raw logit of the class explained, as in the paper's code, or the margin.
-    From each start it heads for whichever class is nearest and for each of the ``classes`` that score best at x.
+    Args:
+        p: The norm: 1, 2 or infinity.
+        steps: Steps at each radius.
+        step: The length of a step; a share of the radius if ``relative``.
+        starts: The number of starting points: x itself if 1, random points in the ball otherwise.
+        classes: From each start, how many of the classes with the largest logits at x are attacked one by one, beside
+            an attack on the nearest class.
+        loss: The margin, or the raw logit of the explained class as in the paper's code.
+        first: The first radius; it is multiplied or divided by ten until one radius fails and one succeeds.
+        tolerance: The width of the bracket at which bisection stops; a share of the radius if ``relative``.
+        rounds: The largest number of radii.
+        relative: Whether ``step`` and ``tolerance`` are shares of the radius.
+        seed: For random points.
+
+    Raises:
+        HoldfastError: A setting is out of range.
     """
 
     name: ClassVar[str] = "pgd"
@@ -53,50 +64,50 @@ class PGD(Robustness):
             or min(self.step, self.first, self.tolerance) <= 0
         ):
             raise HoldfastError(
-                f"steps, starts, rounds must be >= 1, classes >= 0, step, first, tolerance > 0, got {self}."
+                f"PGD needs steps, starts, rounds >= 1, classes >= 0 and step, first, tolerance > 0, got {self}."
             )
 
     @classmethod
     def paper(cls, p: float = 2) -> PGD:
-        """The released settings while explaining: 100 steps of length 1 on the raw logit, from x itself."""
+        """Return the released settings for explaining: 100 steps of length 1 on the raw logit, from x itself."""
         return cls(p, steps=100, step=1.0, classes=0, loss="logit", first=10.0, tolerance=1e-3, relative=False)
 
     @classmethod
     def paper_evaluation(cls, p: float = 2) -> PGD:
-        """The released settings while evaluating: the same from 1,000 random starts a radius."""
+        """Return the released settings for evaluation: the same from 1,000 random starts at each radius."""
         return cls(
             p, steps=100, step=1.0, starts=1000, classes=0, loss="logit", first=10.0, tolerance=1e-3, relative=False
         )
 
     @property
     def rows(self) -> int:
-        bisections = 15  # what it takes from one radius to a thousandth of it
+        bisections = 15  # about enough from the first radius to a thousandth of it
         return self.steps * self.starts * (self.classes + 1) * min(self.rounds, bisections)
 
-    def search(self, rows: Rows, start: Tensor | None) -> Found:
-        search = Search(rows, self.p, self.seed)
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        search = Search(rows, self.norm, self.seed)
         aims = self._aims(rows)
-        low = torch.zeros_like(search.radius)  # the largest radius that failed
-        high = torch.full_like(low, math.inf)  # the smallest that succeeded
+        low = torch.zeros_like(search.radius)  # the largest radius without a change
+        high = torch.full_like(low, math.inf)  # the smallest radius with one
         trial = torch.full_like(low, self.first)
-        most = norm(torch.maximum(-rows.low, rows.high), self.p)  # a larger ball than this holds nothing new
+        most = self.norm.length(torch.maximum(-rows.low, rows.high))  # a larger ball contains no further point
         open_ = rows.free.any(1)
         for _ in range(self.rounds):
             if not bool(open_.any()):
                 break
             which = open_.nonzero()[:, 0]
             begin = None if start is None else start[which]
-            hit = self._attack(search.only(which), trial[which], aims[which], begin)
-            high[which] = torch.where(hit, trial[which], high[which])
-            low[which] = torch.where(hit, low[which], trial[which])
+            changed = self._attack(search.part(which), trial[which], aims[which], begin)
+            high[which] = torch.where(changed, trial[which], high[which])
+            low[which] = torch.where(changed, low[which], trial[which])
             bracketed = (low > 0) & torch.isfinite(high)
             trial = torch.where(bracketed, (low + high) / 2, torch.where(torch.isinf(high), low * 10, high / 10))
             width = self.tolerance * (high if self.relative else torch.ones_like(high))
             open_ &= ~(bracketed & (high - low <= width)) & ~(torch.isinf(high) & (low >= most))
-        return search.found()
+        return search.moves()
 
     def _aims(self, rows: Rows) -> Tensor:
-        """The classes to head for, ``[R, 1 + classes]``: first none in particular, then those that score best at x."""
+        """Return the classes to head for, ``[R, 1 + classes]``: ``ANY``, then those with the largest logits at x."""
         aims = torch.full_like(rows.label, ANY)[:, None]
         if not self.classes or bool((rows.target != ANY).all()):
             return aims
@@ -105,62 +116,55 @@ class PGD(Robustness):
         return torch.cat([aims, torch.where(rows.target[:, None] == ANY, nearest, ANY)], 1)
 
     def _attack(self, search: Search, radius: Tensor, aims: Tensor, start: Tensor | None) -> Tensor:
-        """Which rows change within ``radius``; as many (start, aim) pairs as fit the batch run side by side."""
+        """Return which rows change within ``radius [R]``; pairs of start and aim run together as far as they fit."""
         rows = search.rows
-        hit = torch.zeros_like(radius, dtype=torch.bool)
+        changed = torch.zeros_like(radius, dtype=torch.bool)
         width = max(1, rows.model.chunk(rows.x.reshape(-1, *rows.shape)) // len(rows))
 
-        def work(lanes: slice) -> None:
-            left = (~hit).nonzero()[:, 0]
+        def work(pairs: slice) -> None:
+            left = (~changed).nonzero()[:, 0]
             if not len(left):
                 return
-            lane = torch.arange(lanes.start, lanes.stop, device=left.device).repeat_interleave(len(left))
-            copies = left.repeat(lanes.stop - lanes.start)
-            part = Search(rows.at(copies), self.p, self.seed)
-            begin = self._begin(part, radius[copies], lane % self.starts, None if start is None else start[copies])
-            self._descend(part, radius[copies], begin, aims[copies, lane // self.starts])
+            pair = torch.arange(pairs.start, pairs.stop, device=left.device).repeat_interleave(len(left))
+            copies = left.repeat(pairs.stop - pairs.start)
+            part = Search(rows.at(copies), self.norm, self.seed)
+            begin = self._begin(part, radius[copies], pair % self.starts, None if start is None else start[copies])
+            self._descend(part, radius[copies], begin, aims[copies, pair // self.starts])
             best = part.radius.view(-1, len(left)).argmin(0) * len(left) + torch.arange(len(left), device=left.device)
-            search.only(left).take(part, best)
-            hit[left] = torch.isfinite(part.radius[best])
+            search.part(left).merge(part, best)
+            changed[left] = torch.isfinite(part.radius[best])
 
         for _ in chunked(work, self.starts * aims.shape[1], width):
             pass
-        return hit
+        return changed
 
     def _begin(self, search: Search, radius: Tensor, draws: Tensor, start: Tensor | None) -> Tensor:
+        """Return the first moves ``[R, n]``; ``draws [R]`` numbers the starts."""
         rows = search.rows
         if self.starts == 1:
             begin = torch.zeros_like(rows.x) if start is None else start
-            return project(begin, radius, rows.low, rows.high, self.p)
-        seen, place = draws.unique(return_inverse=True)
-        noise = [normal(rows.x.shape[1], self.seed, draw) for draw in seen.tolist()]
+            return self.norm.project(begin, radius, rows.low, rows.high)
+        numbers, place = draws.unique(return_inverse=True)
+        noise = [normal(rows.x.shape[1], self.seed, draw) for draw in numbers.tolist()]
         spread = torch.stack(noise).to(rows.x)[place] * rows.free
-        spread = spread * (radius / norm(spread, self.p).clamp_min(1e-12))[:, None]
+        spread = spread * (radius / self.norm.length(spread).clamp_min(1e-12))[:, None]
         return clip(spread, rows.low, rows.high)
 
     def _descend(self, search: Search, radius: Tensor, delta: Tensor, aim: Tensor) -> None:
-        """Walk until every row has changed at some step, or the steps are gone."""
-        hit = torch.zeros_like(radius, dtype=torch.bool)
+        """Take steps until every row has changed at some step, or none are left."""
+        ever = torch.zeros_like(radius, dtype=torch.bool)  # changed at some step
         length = radius * self.step if self.relative else torch.full_like(radius, self.step)
         for step in range(self.steps + 1):
-            changed, _, slope = search.look(delta, aim, self.loss)
-            hit |= changed
+            changed, _, slope = search.evaluate(delta, aim, self.loss)
+            ever |= changed
             if step == 0 and self.starts == 1:
-                search.note_flat(slope)
-            if step == self.steps or bool(hit.all()):
+                search.record_flat(slope)
+            if step == self.steps or bool(ever.all()):
                 return
             rows = search.rows
-            moved = delta + self._step(rows, slope, delta, length)
-            level = ~(rows.free & (slope != 0)).any(1)
-            if bool(level.any()):
-                moved = torch.where(level[:, None], search.random(step), moved)
-            # A row that has changed stands still, so that its batch does not matter.
-            delta = torch.where(hit[:, None], delta, project(moved, radius, rows.low, rows.high, self.p))
-
-    def _step(self, rows: Rows, slope: Tensor, delta: Tensor, length: Tensor) -> Tensor:
-        """Down the slope by ``length``: its steepest direction in Linf, its own in L2, the best coordinates in L1."""
-        if self.p == 1:
-            return farthest(slope, length, rows.low - delta, rows.high - delta, 1)
-        slope = slope * rows.free
-        way = slope.sign() if self.p == math.inf else slope / norm(slope, 2).clamp_min(1e-30)[:, None]
-        return -length[:, None] * way
+            moved = delta + self.norm.pgd_step(slope, delta, length, rows.low, rows.high)
+            flat = ~(rows.free & (slope != 0)).any(1)
+            if bool(flat.any()):
+                moved = torch.where(flat[:, None], search.random_move(step), moved)
+            # A row that has changed stays where it is, so that its batch does not matter.
+            delta = torch.where(ever[:, None], delta, self.norm.project(moved, radius, rows.low, rows.high))

@@ -1,4 +1,4 @@
-"""Rows: the flat batch every robustness method works on, one row a (case, subset)."""
+"""Rows: the flat batch that every robustness method works on, one row for each case and subset."""
 
 from __future__ import annotations
 
@@ -14,16 +14,25 @@ from holdfast.models.model import Model, differentiable
 
 
 def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = None) -> Tensor:
-    """How far the decision is from the change asked for: negative once it has changed.
+    """Return the margin by which each decision is kept; it is negative once the decision has changed as asked.
 
-    Untargeted ``z_y - max_{j != y} z_j`` (Definition 3.1), targeted ``max_{j != t} z_j - z_t`` (eq. 2).
-    A tie is no change. Where ``aim`` names a class j (untargeted) the boundary with that one counts: ``z_y - z_j``.
+    Untargeted ``z_y - max_{j != y} z_j`` (Definition 3.1), targeted ``max_{j != t} z_j - z_t`` (eq. 2). A tie is no
+    change.
+
+    Args:
+        logits: ``[R, classes]``.
+        label: The explained class y, ``[R]``.
+        target: The class t asked about, ``[R]``; ``ANY`` for none.
+        aim: A class j, ``[R]``: the margin is ``z_y - z_j`` where it is not ``ANY`` and there is no target.
+
+    Returns:
+        Margins ``[R]``.
     """
     aimed = target != ANY
     pivot = torch.where(aimed, target, label)
-    rival = logits.detach().scatter(1, pivot[:, None], -math.inf).argmax(1)
+    runner_up = logits.detach().scatter(1, pivot[:, None], -math.inf).argmax(1)
     # Chosen as indices: the gradient of a gather is cheap on a GPU, that of a where is not.
-    high, low = torch.where(aimed, rival, pivot), torch.where(aimed, pivot, rival)
+    high, low = torch.where(aimed, runner_up, pivot), torch.where(aimed, pivot, runner_up)
     low = low if aim is None else torch.where(aim == ANY, low, aim)
     pair = logits.gather(1, torch.stack([high, low], 1))
     return pair[:, 0] - pair[:, 1]
@@ -31,9 +40,18 @@ def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = N
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """R questions: flat inputs ``x [R, n]`` and the interval ``low <= delta <= high`` each coordinate may move in.
+    """R questions: flat inputs, and the interval ``low <= delta <= high`` that each coordinate may move in.
 
-    Mask and box in one: coordinates outside the row's subset have ``low = high = 0``.
+    The interval joins mask and box: coordinates outside the row's subset have ``low = high = 0``.
+
+    Attributes:
+        model: The model that is asked.
+        shape: The shape of one input.
+        x: Inputs ``[R, n]``.
+        low: The smallest allowed move of each coordinate, ``[R, n]``; ``-inf`` without a box.
+        high: The largest, ``[R, n]``.
+        label: The explained class of each row, ``[R]``.
+        target: The class asked about, ``[R]``; ``ANY`` for none.
     """
 
     model: Model
@@ -49,7 +67,16 @@ class Rows:
 
     @classmethod
     def of(cls, cases: Cases, subsets: Tensor, which: slice) -> Rows:
-        """The rows ``which`` of all ``B * K`` rows of ``subsets [B, K, d]``."""
+        """Make some of the ``B * K`` rows of cases and their subsets.
+
+        Args:
+            cases: B cases.
+            subsets: Bool ``[B, K, d]``: True where a feature may move.
+            which: The rows to make; row ``b * K + k`` is subset k of case b.
+
+        Returns:
+            The rows.
+        """
         k = subsets.shape[1]
         row = torch.arange(which.start, which.stop, device=cases.x.device)
         case = row // k
@@ -67,7 +94,7 @@ class Rows:
         )
 
     def at(self, which: Tensor) -> Rows:
-        """Some of these rows, by index or mask, in the order given and as often as named."""
+        """Return some of these rows by index or mask; an index may occur several times."""
         return Rows(
             self.model,
             self.shape,
@@ -80,33 +107,45 @@ class Rows:
 
     @property
     def free(self) -> Tensor:
-        """Which coordinates can move at all: ``[R, n]``."""
+        """Which coordinates can move: bool ``[R, n]``."""
         return self.low < self.high
 
     def points(self, delta: Tensor) -> Tensor:
-        """The inputs ``[R, *shape]`` that a move inside the interval leads to; rounding does not leave the box."""
+        """Return the inputs ``[R, *shape]`` at ``x + delta``; rounding does not leave the box."""
         moved = (self.x + delta).reshape(-1, *self.shape)
         return moved if self.model.low is None else torch.clamp(moved, self.model.low, self.model.high)
 
-    def look(
+    def gradient(
         self, delta: Tensor, loss: Callable[[Tensor], Tensor], *, low_precision: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Ask the model at ``x + delta``: logits, ``loss(logits) [R]`` and its slope ``[R, n]``, in one pass."""
-        kept: list[Tensor] = []
+        """Compute logits, a loss and its gradient at ``x + delta`` in one pass.
+
+        Args:
+            delta: Moves ``[R, n]``.
+            loss: From logits ``[R, classes]`` to values ``[R]``.
+            low_precision: Accept a less exact gradient.
+
+        Returns:
+            Logits ``[R, classes]``, values ``[R]`` and gradients ``[R, n]``.
+
+        Raises:
+            HoldfastError: The model has no gradients.
+        """
+        values: list[Tensor] = []
 
         def value(logits: Tensor) -> Tensor:
-            kept.append(loss(logits))
-            return kept[0]
+            values.append(loss(logits))
+            return values[0]
 
         logits, slope = differentiable(self.model).gradient(self.points(delta), value, low_precision=low_precision)
-        return logits, kept[0].detach(), slope.flatten(1)
+        return logits, values[0].detach(), slope.flatten(1)
 
     def changed(self, logits: Tensor) -> Tensor:
-        """Whether each decision has become what the row asks for."""
+        """Return whether each decision is the one that the row asks for, bool ``[R]``."""
         return margin(logits, self.label, self.target) < 0
 
 
 def box(model: Model, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The interval that each coordinate of ``x [R, *shape]`` could move in, whatever the subset."""
+    """Return the smallest and largest move of each coordinate of ``x [R, *shape]`` inside the bounds of the model."""
     inf = torch.full_like(x, math.inf)
     return (-inf if model.low is None else model.low - x), (inf if model.high is None else model.high - x)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
+from holdfast.models.torch import layers_of
 from holdfast.robustness.rows import margin
 from toys import small_net
 
@@ -52,7 +53,7 @@ def test_saturated_softmax_does_not_read_as_robust(kind: str) -> None:
     x = torch.randn(6, 12, generator=torch.Generator().manual_seed(1)).double()
     subsets = torch.ones(6, 1, 12, dtype=torch.bool)
     cases = hf.TorchModel(Functional(net, kind).eval()).ask(x)
-    assert float(cases.model.module(x).amax(1).min()) == 1.0
+    assert float(layers_of(cases.model).module(x).amax(1).min()) == 1.0
     plain = hf.MinNorm(steps=40)(hf.TorchModel(net).ask(x), subsets)
     torch.testing.assert_close(hf.MinNorm(steps=40)(cases, subsets).radius, plain.radius, rtol=1e-6, atol=0)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from captum import attr as captum
@@ -76,9 +77,9 @@ def test_a_mask_of_ones_own_is_kept() -> None:
     cases = hf.TorchModel(net).ask(x, features=torch.arange(12) // 6)
     whole = from_captum(captum.FeatureAblation(net), feature_mask=torch.zeros(1, 12).long())
     assert "feature_mask=tensor(1, 12)#" in repr(whole)
-    found = whole.attribute(cases) / 6  # Captum gives each of six numbers the effect of all twelve
+    attributed = whole.attribute(cases) / 6  # Captum gives each of six numbers the effect of all twelve
     fallen = cases.model(x) - cases.model(torch.zeros_like(x))
-    torch.testing.assert_close(found, fallen.gather(1, cases.label[:, None]).expand(2, 2))
+    torch.testing.assert_close(attributed, fallen.gather(1, cases.label[:, None]).expand(2, 2))
 
 
 def test_the_seed_seeds_what_captum_draws_and_nothing_else() -> None:
@@ -98,11 +99,11 @@ def test_the_seed_seeds_what_captum_draws_and_nothing_else() -> None:
 def test_a_distribution_as_long_as_the_batch_is_not_cut_up() -> None:
     net, x = small_net(), _x(5, 12)
     for baselines in (_x(10, 12)[5:], (_x(10, 12)[5:],)):
-        found = [
+        attributed = [
             from_captum(captum.GradientShap(net), baselines=baselines).attribute(hf.TorchModel(net, chunk=chunk).ask(x))
             for chunk in (1, 5)
         ]
-        torch.testing.assert_close(*found)
+        torch.testing.assert_close(*attributed)
 
 
 def test_half_precision_modules_get_what_they_take() -> None:
@@ -116,17 +117,17 @@ def test_every_case_may_have_its_own_features_and_arguments() -> None:
     ids = torch.stack([torch.arange(12) // 3, torch.arange(12) // 4])
     cases = hf.TorchModel(net, chunk=1).ask(x, features=hf.Features.of(ids))
     baselines = _x(4, 12)[2:]
-    found = from_captum(captum.FeatureAblation(net), baselines=baselines).attribute(cases)
-    torch.testing.assert_close(found, hf.LeaveOneOut(baselines).attribute(cases))
+    attributed = from_captum(captum.FeatureAblation(net), baselines=baselines).attribute(cases)
+    torch.testing.assert_close(attributed, hf.LeaveOneOut(baselines).attribute(cases))
 
 
 def test_why_not_t_takes_the_other_attribution_off() -> None:
     net, x = small_net(), _x(2, 12)
     model = hf.TorchModel(net)
     target = (model(x).argmax(1) + 1) % 4
-    aimed = model.ask(x, target=target)
+    targeted = model.ask(x, target=target)
     explainer = from_captum(captum.IntegratedGradients(net), n_steps=10)
-    torch.testing.assert_close(explainer.attribute(aimed), hf.IntegratedGradients().attribute(aimed))
+    torch.testing.assert_close(explainer.attribute(targeted), hf.IntegratedGradients().attribute(targeted))
 
 
 def test_attributions_of_something_else_are_refused() -> None:
@@ -156,7 +157,42 @@ def test_what_the_cases_decide_cannot_be_given() -> None:
         from_captum(small_net())
 
 
+def test_an_explainer_made_of_captum_is_equal_by_its_settings_and_can_be_a_key() -> None:
+    net = small_net()
+    one, same = (from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12)) for _ in range(2))
+    other = from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12), n_steps=5)
+    assert one == same
+    assert one != other
+    assert one != repr(one)
+    assert len({one: 1, same: 2, other: 3}) == 2
+
+
+def test_arrays_are_arguments() -> None:
+    net = small_net()
+    array = from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12).numpy())
+    tensor = from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12))
+    assert array == tensor
+    cases = hf.TorchModel(net).ask(np.asarray(_x(2, 12)))
+    torch.testing.assert_close(array.attribute(cases), tensor.attribute(cases))
+
+
+def test_a_model_without_layers_and_a_class_are_refused() -> None:
+    net = small_net()
+    model = hf.FunctionModel(lambda rows: rows[:, :3])
+    with pytest.raises(hf.HoldfastError, match="FromCaptum needs layers, and the FunctionModel gives only scores"):
+        from_captum(captum.Saliency(net))(model.ask(torch.rand(2, 12)))
+    with pytest.raises(hf.HoldfastError, match=r"expected a captum\.attr object .*, got the class Saliency"):
+        from_captum(captum.Saliency)
+
+
 # ---------------------------------------------------------------------- to Captum
+
+
+def test_an_explainer_may_be_given_by_class_or_name() -> None:
+    net, x = small_net(), _x(2, 12)
+    expected = AsCaptum(hf.Grad(), net).attribute(x)
+    for explainer in (hf.Grad, "grad"):
+        torch.testing.assert_close(AsCaptum(explainer, net).attribute(x), expected)
 
 
 def test_scores_come_back_in_the_shape_of_the_input() -> None:
@@ -196,7 +232,7 @@ def test_no_target_is_the_prediction() -> None:
     torch.testing.assert_close(method.attribute(x), method.attribute(x, target=net(x).argmax(1)))
 
 
-@pytest.mark.filterwarnings("ignore:no feature was worth more")
+@pytest.mark.filterwarnings("ignore:all features have the same value")
 def test_a_noise_tunnel_goes_around_explainers_of_all_kinds() -> None:
     """Also where its noise leaves the box, and with a mask."""
     net, x = small_net(), _x(2, 12)
@@ -221,12 +257,12 @@ class Two(nn.Module):
 def test_several_inputs_are_explained_together() -> None:
     x = _x(3, 12)
     parts = x[:, :8].reshape(3, 2, 4), x[:, 8:]
-    found = AsCaptum(hf.IntegratedGradients(), Two().eval()).attribute(parts, target=1)
+    attributed = AsCaptum(hf.IntegratedGradients(), Two().eval()).attribute(parts, target=1)
     whole = AsCaptum(hf.IntegratedGradients(), small_net()).attribute(x, target=1)
-    assert isinstance(found, tuple)
+    assert isinstance(attributed, tuple)
     assert isinstance(whole, Tensor)
-    assert [part.shape for part in found] == [(3, 2, 4), (3, 4)]
-    torch.testing.assert_close(torch.cat([part.flatten(1) for part in found], 1), whole)
+    assert [part.shape for part in attributed] == [(3, 2, 4), (3, 4)]
+    torch.testing.assert_close(torch.cat([part.flatten(1) for part in attributed], 1), whole)
     masks = torch.zeros(1, 2, 4).long(), torch.ones(1, 4).long()
     grouped = AsCaptum(hf.LeaveOneOut(), Two().eval(), (0, 1)).attribute(parts, target=1, feature_mask=masks)
     assert isinstance(grouped, tuple)
@@ -240,8 +276,8 @@ def test_several_inputs_are_explained_together() -> None:
 def test_a_tuple_of_one_is_the_one() -> None:
     net, x = _cnn(), _x(2, 3, 6, 6)
     method = AsCaptum(hf.IntegratedGradients("blur"), net, (0, 1))
-    (found,) = method.attribute((x,))
-    torch.testing.assert_close(found, method.attribute(x))
+    (attributed,) = method.attribute((x,))
+    torch.testing.assert_close(attributed, method.attribute(x))
 
 
 def test_several_inputs_do_not_change_the_module() -> None:
@@ -254,10 +290,10 @@ def test_several_inputs_do_not_change_the_module() -> None:
 
 
 def test_whole_numbers_in_give_scores_out() -> None:
-    found = AsCaptum(hf.Grad(), small_net()).attribute(torch.ones(2, 12).long())
-    assert isinstance(found, Tensor)
-    assert found.dtype == torch.double
-    assert float(found.abs().max()) > 0
+    attributed = AsCaptum(hf.Grad(), small_net()).attribute(torch.ones(2, 12).long())
+    assert isinstance(attributed, Tensor)
+    assert attributed.dtype == torch.double
+    assert float(attributed.abs().max()) > 0
 
 
 def test_bad_masks_targets_and_arguments_are_refused() -> None:
@@ -266,7 +302,7 @@ def test_bad_masks_targets_and_arguments_are_refused() -> None:
         hf.HoldfastError, match=r"feature_mask of shape \(1, 5\) does not cover inputs of shape \(3, 12\)"
     ):
         method.attribute(x, feature_mask=torch.zeros(1, 5).long())
-    with pytest.raises(hf.HoldfastError, match="the id, from 0, of its feature"):
+    with pytest.raises(hf.HoldfastError, match="the number of its feature, from 0"):
         method.attribute(x, feature_mask=torch.full((1, 12), -1))
     with pytest.raises(hf.HoldfastError, match="feature_mask has 2 tensors for 1 inputs"):
         method.attribute(x, feature_mask=(torch.zeros(1, 12).long(), torch.zeros(1, 12).long()))

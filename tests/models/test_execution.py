@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -75,15 +74,15 @@ def test_a_layer_used_twice_is_not_folded() -> None:
 
 
 @pytest.mark.parametrize(
-    "pace", [Execution(fold=True), Execution(channels_last=True), Execution(fold=True, channels_last=True)]
+    "execution", [Execution(fold=True), Execution(channels_last=True), Execution(fold=True, channels_last=True)]
 )
-def test_every_form_computes_the_same(pace: Execution) -> None:
-    plain, fast = hf.TorchModel(net(), bounds=(0, 1)), hf.TorchModel(net(), bounds=(0, 1), execution=pace)
-    assert pace.form(fast.module, X) is not fast.module
+def test_every_form_computes_the_same(execution: Execution) -> None:
+    plain, fast = hf.TorchModel(net(), bounds=(0, 1)), hf.TorchModel(net(), bounds=(0, 1), execution=execution)
+    assert execution.form(fast.module, X) is not fast.module
     torch.testing.assert_close(fast(X), plain(X))
     for ours, theirs in zip(fast.gradient(X, _first), plain.gradient(X, _first), strict=True):
         torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(fast.through(copy.deepcopy(fast.module))(X), plain(X))
+    torch.testing.assert_close(fast.with_module(copy.deepcopy(fast.module))(X), plain(X))
     assert fast.on("cpu") is fast
 
 
@@ -112,24 +111,27 @@ def test_decisions_are_asked_of_the_module_as_it_is() -> None:
     assert len(seen) > built + 1, "a witness is measured on the module itself"
 
 
-def test_drafts_are_for_searches_that_claim_nothing() -> None:
-    x, laid = torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
-    model = hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=Execution(draft=torch.bfloat16))
+def test_low_precision_is_for_searches_that_claim_nothing() -> None:
+    x, patches = (
+        torch.rand(3, 3, 64, 64, generator=torch.Generator().manual_seed(1)),
+        hf.Features.patches((3, 64, 64), 16),
+    )
+    model = hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=Execution(low_precision=torch.bfloat16))
     exact, plain = hf.TorchModel(tiny_photo_net(), bounds=(0, 1)), model.gradient(x, _first)[1]
     torch.testing.assert_close(plain, exact.gradient(x, _first)[1], rtol=0, atol=0)
-    rough = model.gradient(x, _first, draft=True)[1]
+    rough = model.gradient(x, _first, low_precision=True)[1]
     assert rough.dtype == torch.float32
     assert not torch.equal(rough, plain)
     assert float(torch.cosine_similarity(rough.flatten(1), plain.flatten(1)).min()) > 0.9
-    asked, same = model.ask(x, features=laid), exact.ask(x, features=laid)
+    rounded, same = model.ask(x, features=patches), exact.ask(x, features=patches)
     subsets = torch.ones(3, 1, 16, dtype=torch.bool)
-    assert torch.equal(hf.MinNorm()(asked, subsets).radius, hf.MinNorm()(same, subsets).radius)
-    held = [hf.RobustnessRest(hf.MinNorm())(same, hf.GreedyAS()(one).top([0.25])) for one in (asked, same)]
-    torch.testing.assert_close(*held, rtol=0.1, atol=0)
+    assert torch.equal(hf.MinNorm()(rounded, subsets).radius, hf.MinNorm()(same, subsets).radius)
+    values = [hf.RobustnessRest(hf.MinNorm())(same, hf.GreedyAS()(one).top([0.25])) for one in (rounded, same)]
+    torch.testing.assert_close(*values, rtol=0.1, atol=0)
 
 
-def test_even_batches_are_powers_of_two_and_change_nothing() -> None:
-    model = hf.TorchModel(net(), bounds=(0, 1), execution=Execution(even=True))
+def test_padded_batches_are_powers_of_two_and_change_nothing() -> None:
+    model = hf.TorchModel(net(), bounds=(0, 1), execution=Execution(pad_batches=True))
     sizes: set[int] = set()
 
     def note(_: nn.Module, given: tuple[Tensor, ...]) -> None:
@@ -143,30 +145,23 @@ def test_even_batches_are_powers_of_two_and_change_nothing() -> None:
         torch.testing.assert_close(model(X[:count]), plain(X[:count]))
         torch.testing.assert_close(model.gradient(X[:count], _first)[1], plain.gradient(X[:count], _first)[1])
     assert sizes == {1, 2, 4, 8}
-    assert model.queries.forward == 5 + 2 * (1 + 2 + 3 + 5), "rows that fill up are not counted"
+    assert model.queries.forward == 5 + 2 * (1 + 2 + 3 + 5), "padding rows are not counted"
 
 
-def test_tuning_finds_a_pace_and_keeps_what_is_computed() -> None:
+def test_tuning_finds_an_execution_and_keeps_what_is_computed() -> None:
     model = hf.TorchModel(net(), bounds=(0, 1))
     tuned = model.tuned(X)
     assert tuned is not model
     assert tuned.chunk(X) >= 1
     assert tuned.chunk(torch.rand(1, 3, 64, 64)) == model.chunk(torch.rand(1, 3, 64, 64)), "measured for one shape"
-    assert tuned.execution.draft is None, "half precision is for GPUs"
+    assert tuned.execution.low_precision is None, "half precision is for GPUs"
     torch.testing.assert_close(tuned(X), model(X))
     assert replace(model.execution) == Execution(), "the model itself stays"
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: hf.TorchModel(net(), bounds=(0, 1)).tuned(torch.rand(2, 5, 8, 8)), "cannot take inputs"),
-        (lambda: hf.FunctionModel(lambda rows: rows[:, :2]).tuned(torch.rand(2, 5)), "black box"),
-    ],
-)
-def test_what_cannot_be_tuned_says_so(make: Callable[[], object], told: str) -> None:
-    with pytest.raises(hf.HoldfastError, match=told):
-        make()
+def test_inputs_that_do_not_fit_are_refused_before_tuning() -> None:
+    with pytest.raises(hf.HoldfastError, match="cannot take inputs"):
+        hf.TorchModel(net(), bounds=(0, 1)).tuned(torch.rand(2, 5, 8, 8))
 
 
 class Activated(nn.BatchNorm2d):
@@ -201,14 +196,14 @@ def test_asking_leaves_the_precision_of_convolutions_as_it_was() -> None:
     before = conv.fp32_precision
     try:
         conv.fp32_precision = "tf32"
-        for pace in (Execution(), Execution(exact=True)):
-            hf.TorchModel(net(), bounds=(0, 1), execution=pace).ask(X)
+        for execution in (Execution(), Execution(exact_decisions=True)):
+            hf.TorchModel(net(), bounds=(0, 1), execution=execution).ask(X)
             assert conv.fp32_precision == "tf32"
     finally:
         conv.fp32_precision = before
 
 
-def test_numbers_that_half_precision_cannot_hold_end_the_drafts() -> None:
+def test_numbers_that_half_precision_cannot_hold_are_computed_in_full() -> None:
     class Loud(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -218,15 +213,18 @@ def test_numbers_that_half_precision_cannot_hold_end_the_drafts() -> None:
             out: Tensor = self.net(x)
             return out if out.dtype == torch.float32 else out * float("inf")  # as an overflow would
 
-    x, laid = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
-    model = hf.TorchModel(Loud().eval(), bounds=(0, 1), execution=Execution(draft=torch.bfloat16))
+    x, patches = (
+        torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)),
+        hf.Features.patches((3, 64, 64), 16),
+    )
+    model = hf.TorchModel(Loud().eval(), bounds=(0, 1), execution=Execution(low_precision=torch.bfloat16))
     exact = hf.TorchModel(Loud().eval(), bounds=(0, 1))
-    orders = [hf.GreedyAS.quick()(one.ask(x, features=laid)).order for one in (model, exact)]
+    orders = [hf.GreedyAS.quick()(one.ask(x, features=patches)).order for one in (model, exact)]
     assert torch.equal(*orders)
-    assert model.execution.draft is None
+    assert model.execution == Execution(low_precision=torch.bfloat16), "the model itself stays"
 
 
-def test_a_pace_goes_along_to_another_process_and_device() -> None:
+def test_an_execution_is_copied_to_another_process_and_device() -> None:
     model = hf.TorchModel(net(), bounds=(0, 1), execution=Execution.for_images("cpu"))
     model(X)
     sent = copy.deepcopy(model)  # travels as it would to another process
@@ -234,13 +232,13 @@ def test_a_pace_goes_along_to_another_process_and_device() -> None:
     assert sent.execution == model.execution
     torch.testing.assert_close(sent(X), model(X))
     there = model.execution.on("cuda")
-    assert (there.exact, there.even, there.draft) == (True, True, torch.float16)
+    assert (there.exact_decisions, there.pad_batches, there.low_precision) == (True, True, torch.float16)
     assert there.on("cpu") == model.execution
-    assert Execution().on("cuda") == Execution(), "what nobody asked for stays plain"
+    assert Execution().on("cuda") == Execution(), "the plain execution stays plain"
 
 
-def test_even_batches_keep_to_the_rows_that_were_allowed() -> None:
-    model = hf.TorchModel(net(), bounds=(0, 1), chunk=5, execution=Execution(even=True))
+def test_padded_batches_keep_to_the_chunk_size() -> None:
+    model = hf.TorchModel(net(), bounds=(0, 1), chunk=5, execution=Execution(pad_batches=True))
     sizes: list[int] = []
     model.module.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
     model(torch.rand(13, 3, 8, 8))
@@ -250,11 +248,14 @@ def test_even_batches_keep_to_the_rows_that_were_allowed() -> None:
 
 
 @pytest.mark.parametrize("explainer", [hf.DeepLift(), hf.GreedyAS.quick(), hf.LeaveOneOut(), hf.IntegratedGradients()])
-def test_explanations_are_the_same_at_every_pace(explainer: hf.Explainer) -> None:
-    x, laid = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)), hf.Features.patches((3, 64, 64), 16)
-    paces = (Execution(), Execution(fold=True, channels_last=True, even=True))
+def test_explanations_are_the_same_for_every_execution(explainer: hf.Explainer) -> None:
+    x, patches = (
+        torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(1)),
+        hf.Features.patches((3, 64, 64), 16),
+    )
+    executions = (Execution(), Execution(fold=True, channels_last=True, pad_batches=True))
     orders = [
-        explainer(hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=pace).ask(x, features=laid)).order[:, :4]
-        for pace in paces
+        explainer(hf.TorchModel(tiny_photo_net(), bounds=(0, 1), execution=one).ask(x, features=patches)).order[:, :4]
+        for one in executions
     ]
     assert torch.equal(*orders)
