@@ -14,8 +14,8 @@ from holdfast.criteria.criterion import Criterion
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
-from holdfast.ranking import check_size
 from holdfast.robustness import Judge, Robustness
+from holdfast.sizes import check_size
 from holdfast.text import Sentences
 
 Side = Literal["rest", "relevant"]
