@@ -74,6 +74,7 @@ def test_photographs_from_a_folder_to_a_page(
     made = build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
     assert made.examples == ("n0/0.png", "n1/1.png", "n0/2.png", "n1/3.png"), "going round the classes"
     assert made.cases.x.shape == (4, 3, 64, 64), "as the network wants it"
+    assert isinstance(made.cases.model, hf.TorchModel)
     assert made.cases.model.execution.fold, "at a pace that pays"
     with Store.open(tmp_path / "results.db") as store:
         summary = run(made, store)
