@@ -78,7 +78,8 @@ class Registry(Generic[Kind]):
         found: dict[str, Callable[..., Kind]] = {}
         for name, cls in self.classes().items():
             found[name] = cls
-            found |= {f"{name}-{preset}": getattr(cls, preset) for preset in getattr(cls, "presets", ())}
+            for preset in getattr(cls, "presets", ()):
+                found[f"{name}-{preset.replace('_', '-')}"] = getattr(cls, preset)
         return found
 
     def maker(self, name: str) -> Callable[..., Kind]:

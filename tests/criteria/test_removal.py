@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -137,7 +135,6 @@ def test_a_case_has_the_same_value_alone_and_in_a_batch(reference: str | float) 
     torch.testing.assert_close(alone, criterion(cases, relevant))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Quantus is pinned for Python 3.11 and newer")
 def test_deletion_is_quantus_pixel_flipping_where_they_coincide() -> None:
     import quantus
 

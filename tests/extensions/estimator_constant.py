@@ -21,7 +21,7 @@ class Numbers(Estimator):
     requires: ClassVar[Access] = Access.DECISIONS
 
     def __call__(self, draw: Draw) -> Estimate:
-        values = torch.arange(draw.open.shape[1]).to(draw.cases.x).expand(len(draw.cases), -1)
+        values = torch.arange(draw.unchosen.shape[1]).to(draw.cases.x).expand(len(draw.cases), -1)
         return Estimate(values, None, torch.ones(len(draw.cases), dtype=torch.bool))
 
     def rows(self, objective: Criterion, samples: int) -> int:

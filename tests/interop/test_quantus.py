@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+import quantus
 import torch
 from torch import Tensor, nn
 
 import holdfast as hf
-
-if sys.version_info < (3, 11):
-    pytest.skip("Quantus is pinned for Python 3.11 and newer", allow_module_level=True)
-
-import quantus
-
 from holdfast.interop.quantus import RobustnessRelevant, RobustnessRest, explain_func
 
 JUDGE = hf.MinNorm(steps=30)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
+from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer, never_changed, uninformative_orders
 from holdfast.models.model import Access
 from holdfast.ranking import Ranking, features_of
@@ -45,6 +46,8 @@ class Counterfactual(Explainer):
 
     def __post_init__(self) -> None:
         method = Robustness.registry.instance(self.robustness, Robustness)  # type: ignore[type-abstract]  # only checked
+        if method.bound == "lower":
+            raise HoldfastError(f"Counterfactual needs witnesses, and {method!r} finds none: use MinNorm().")
         object.__setattr__(self, "robustness", method)
         object.__setattr__(self, "step", read_size(self.step, "step"))
 

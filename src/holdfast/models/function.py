@@ -19,8 +19,10 @@ from holdfast.models.torch import Bound, check_class_names, read_bounds, shown_b
 class FunctionModel(AskableModel):
     """A function from NumPy rows ``[R, *shape]`` to scores ``[R, classes]`` or to decisions ``[R]``.
 
-    >>> model = FunctionModel(forest.predict_proba, bounds=(0, 1))
-    >>> model = FunctionModel(forest.predict, classes=3)             # returns decisions 0, 1 or 2
+    >>> FunctionModel(lambda rows: rows[:, :3], bounds=(0, 1))                        # scores of three classes
+    FunctionModel(scores, bounds=(0, 1))
+    >>> FunctionModel(lambda rows: (rows[:, 0] > 0.5).astype(int), classes=2)         # decisions 0 or 1
+    FunctionModel(decisions, bounds=None)
 
     Scores are explained as they are: probabilities stay probabilities. A decision counts as a score of 1 for its class
     and 0 for the others. Methods that need gradients refuse the model.

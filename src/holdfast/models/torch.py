@@ -28,9 +28,14 @@ _GPU_SHARE = 1 / 8  # of a GPU's memory that activations may fill
 class TorchModel(AskableModel, DifferentiableModel):
     """A ``torch.nn.Module`` that maps ``[R, *shape]`` to one score a class.
 
-    >>> model = TorchModel(net.eval(), bounds=(0, 1), classes=["cat", "dog"])
-    >>> cases = model.ask(x)                     # why this class?
-    >>> cases = model.ask(x, target="dog")       # why not a dog?
+    >>> net = nn.Linear(4, 2).eval()
+    >>> net.weight.data, net.bias.data = torch.eye(2, 4), torch.zeros(2)
+    >>> model = TorchModel(net, bounds=(0, 1), classes=["cat", "dog"])
+    >>> x = torch.tensor([[9.0, 1, 0, 0]]) / 10
+    >>> model.ask(x)                     # why a cat?
+    Cases(1 of shape (4,), untargeted, 4 coordinates)
+    >>> model.ask(x, target="dog")       # why not a dog?
+    Cases(1 of shape (4,), targeted, 4 coordinates)
 
     The module must be in eval mode. It keeps its device and dtype, and must not change after it was first asked.
     It may return logits, log-probabilities or probabilities. The logits behind a final softmax are used where torch
