@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import holdfast as hf
-from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject, Vocabulary
+from holdfast.analyses.analysis import Analysis, Computed, Draw, ExtraMeasure, Stored, Subject, Vocabulary
 from holdfast.analyses.result import Result, Row
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
@@ -78,6 +78,11 @@ examples = 3
 [analyses.drawn]
 methods = ["Brightness"]
 times = 3
+
+[analyses.measured]
+
+[analyses.references]
+values = [0, 1]
 """
 
 
@@ -132,6 +137,27 @@ def _define() -> None:
         @classmethod
         def figures(cls, result: Drawn) -> dict[str, Draw]:
             return {"A drawing": result.plot}
+
+    @dataclass(frozen=True)
+    class MeasuredAnalysis(Analysis):
+        name: ClassVar[str] = "measured"
+        title: ClassVar[str] = "Measured"
+        subject: ClassVar[Subject] = Subject.STORED
+
+        def measures(self) -> list[ExtraMeasure]:
+            return [ExtraMeasure("Insertion of half", hf.Insertion(0.5), "half")]
+
+        @classmethod
+        def read(cls, stored: Stored) -> Drawn | None:
+            names, areas = stored.variant_areas(cls.name)
+            assert names == ["half"]
+            assert {area.shape for area in areas.values()} == {(1, 1, 4)}
+            return Drawn({name: float(area.mean()) for name, area in areas.items()})
+
+        @classmethod
+        def tables(cls, result: Drawn, stored: Stored) -> list[Table]:
+            rows = tuple((row["method"], row["value"]) for row in result.table())
+            return [Table("measured", cls.title, ("method", "value"), rows)]
 
 
 class Extended(NamedTuple):
@@ -264,6 +290,17 @@ def test_an_analysis_has_a_section_with_its_tables_and_figures(
     assert re.search(r'<img src="data:image/svg\+xml[^"]*" alt="Size: higher is better">', page)
     assert "drawn analysis: drawn by hand" in page
     assert "times=3" in page, "settings are part of the provenance"
+
+
+def test_each_analysis_sees_the_measures_that_it_added(extended: Extended, tables: dict[str, Table]) -> None:
+    results = extended.results
+    measure = next(one for one in results.measures("extra") if one.name == "Insertion of half")
+    areas = {method: results.area(method, measure) for method in results.methods()}
+    expected = [(method, float(area.mean())) for method, area in areas.items() if area is not None]
+    assert list(tables["measured"].rows) == expected
+    assert len(expected) == 3
+    assert [row[0] for row in tables["references-insertion"].rows] == ["0", "1"]
+    assert "Insertion of half ↑" not in tables["insertion-and-deletion"].columns
 
 
 def test_values_are_those_of_the_extension(extended: Extended) -> None:

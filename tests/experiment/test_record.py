@@ -63,6 +63,7 @@ def test_what_is_in_a_record() -> None:
     assert (probe.name, probe.judge, probe.why) == ("Insertion, margin", "", "is it the margin?")
     extra = [measure.variant for measure in record.measures if measure.group == "extra"]
     assert extra == ["uniform", "uniform", "0", "0", "1", "1"]
+    assert {measure.analysis for measure in record.measures} == {"", "references"}
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_points_without_a_box_to_cap_them_are_told_and_the_rest_is_shown(tmp_pat
     write_page(Results(tmp_path / "results.db"), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "No area of Grad, rest: " in text
-    assert "points are censored and the model has no bounds to cap them by" in text
+    assert "points are censored, and the model has no bounds" in text
     assert "insertion ↑" in text
 
 

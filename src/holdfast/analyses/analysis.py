@@ -124,8 +124,11 @@ class Stored(Protocol):
     def notes_of(self, kind: str) -> list[str]:
         """What was noted while units of a kind were computed, without repetition."""
 
-    def variant_areas(self, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
-        """Variants of extra measures, and by method the areas ``[variants, 2, B]``: higher is better, then lower."""
+    def variant_areas(self, analysis: str, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
+        """Variants of the measures that an analysis added, and by method the areas ``[variants, measures, B]``.
+
+        Measures of a variant for which higher is better come first.
+        """
 
     def rankings(self, *groups: str) -> dict[str, Ranking]:
         """By method: the ranking of all examples that tables are about; that for Robustness-S̄r of two."""

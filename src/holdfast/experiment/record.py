@@ -75,6 +75,7 @@ class MeasureRecord:
     group: str
     why: str
     variant: str
+    analysis: str
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,7 @@ def record_of(
                 group=m.group,
                 why=m.why,
                 variant=m.variant,
+                analysis=m.analysis,
             )
             for m in study.every_measure
         ),

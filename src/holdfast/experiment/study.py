@@ -71,6 +71,7 @@ class Measure:
             ``"extra"``: an analysis needs it.
         why: The question that a probe answers.
         variant: Which variant of a criterion it is, for an analysis.
+        analysis: The analysis that needs it.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Measure:
     group: Literal["table", "probe", "extra"] = "table"
     why: str = ""
     variant: str = ""
+    analysis: str = ""
 
     @property
     def side(self) -> Side:
@@ -177,7 +179,7 @@ class Study:
 def extra_measures(analyses: Sequence[Analysis]) -> list[Measure]:
     """Return the criteria that analyses need."""
     return [
-        Measure(name, criterion, "extra", variant=variant)
+        Measure(name, criterion, "extra", variant=variant, analysis=analysis.name)
         for analysis in analyses
         for name, criterion, variant in analysis.measures()
     ]
