@@ -1,4 +1,8 @@
-"""Figures that Hsieh et al. (ICLR 2021) published, to stand beside ours. Network, judge and inputs were others."""
+"""Values that Hsieh et al. (ICLR 2021) published, for comparison with measured ones.
+
+Their networks, inputs and robustness method differ from those of holdfast. Data sets are called ``"mnist"``,
+``"imagenet"`` and ``"yahoo"``, methods and criteria as in the paper.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +122,7 @@ _AREAS: dict[str, dict[str, dict[str, float]]] = {
     "yahoo": {name: dict(zip(_TEXT_ORDER, areas, strict=True)) for name, areas in _YAHOO_AREAS.items()},
 }
 
-# Rows of the paper's table of references: Insertion and Deletion of the methods in this order.
+# By reference value: Insertion and Deletion of the methods in this order.
 _ORDER = ("Grad", "IG", "SHAP", "LOO", "BBMP", "CFX", "EG", "Random", "Greedy-AS")
 _MNIST_REFERENCES: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "uniform": (
@@ -191,7 +195,7 @@ _SECONDS = {
     "imagenet": dict(zip(_TIMED, (0.024, 0.138, 0.849, 8.536, 111.794, 25.577, 64.270, 117.781, 135.838), strict=True)),
 }
 _TESTED = ("Grad", "IG", "SHAP", "LOO", "BBMP", "CFX")
-# On MNIST Greedy-AS won all tests that the paper made; on ImageNet these came out otherwise.
+# Greedy-AS won all tests of the paper on MNIST, and all but these on ImageNet.
 _NOT_WON = {
     ("Robustness-Sr", "Grad"): "draw",
     ("Robustness-Sr", "CFX"): "draw",
@@ -213,40 +217,75 @@ _PEOPLE = {
 
 
 def people(method: str) -> tuple[float, ...] | None:
-    """Precision at 1 to 5 words and mAP against the words that the paper's users marked, in texts of Yahoo! Answers."""
+    """Return the paper's agreement with people, on texts of Yahoo! Answers that its users marked.
+
+    Args:
+        method: The name of the method.
+
+    Returns:
+        Precision at 1, 2, 3, 4 and 5 words, and mean average precision; None if the paper has no value.
+    """
     return _PEOPLE.get(method)
 
 
 def area(data: str | None, criterion: str, method: str) -> float | None:
-    """The paper's area (its tables 1, 2 and the ablation)."""
+    """Return the paper's area under the curve of a criterion (its tables 1 and 2, and the ablation).
+
+    Args:
+        data: The data set; None if the paper has none like it.
+        criterion: The name of the criterion.
+        method: The name of the method.
+
+    Returns:
+        The area; None if the paper has no value.
+    """
     return _AREAS.get(data or "", {}).get(criterion, {}).get(method)
 
 
 def verdict(data: str | None, criterion: str, method: str) -> str | None:
-    """The paper's t-test of Greedy-AS against a method; it made none on texts."""
+    """Return the verdict of the paper's t-test of Greedy-AS against a method.
+
+    Args:
+        data: The data set; None if the paper has none like it.
+        criterion: The name of the criterion.
+        method: The method that Greedy-AS is compared with.
+
+    Returns:
+        ``"win"``, ``"draw"`` or ``"loss"`` of Greedy-AS; None if the paper has no such test, as on texts.
+    """
     if data == "yahoo" or criterion not in _AREAS.get(data or "", {}) or method not in _TESTED:
         return None
     return _NOT_WON.get((criterion, method), "win") if data == "imagenet" else "win"
 
 
 def reference(data: str | None, criterion: str, value: str, method: str) -> float | None:
-    """The paper's area of Insertion or Deletion under a reference value."""
-    known = _REFERENCES.get(data or "", {})
-    if value not in known or method not in _ORDER:
+    """Return the paper's area of Insertion or Deletion with a reference value.
+
+    Args:
+        data: The data set; None if the paper has none like it.
+        criterion: ``"Insertion"`` or ``"Deletion"``.
+        value: The reference value as text, such as ``"uniform"`` or ``"0.25"``.
+        method: The name of the method.
+
+    Returns:
+        The area; None if the paper has no value.
+    """
+    areas = _REFERENCES.get(data or "", {})
+    if value not in areas or method not in _ORDER:
         return None
-    return known[value][criterion == "Deletion"][_ORDER.index(method)]
+    return areas[value][criterion == "Deletion"][_ORDER.index(method)]
 
 
 def sanity(data: str | None) -> dict[str, float]:
-    """The paper's rank correlation after the last layer was re-initialised, by method; none on photographs."""
+    """Return the paper's rank correlation after the last layer was re-initialised, by method; empty unless MNIST."""
     return _MNIST_SANITY if data == "mnist" else {}
 
 
 def sensitivity(data: str | None) -> dict[str, float]:
-    """The paper's sensitivity by method, none on photographs; its radius is not stated."""
+    """Return the paper's sensitivity by method; empty unless MNIST. The paper does not state its radius."""
     return _MNIST_SENSITIVITY if data == "mnist" else {}
 
 
 def seconds(data: str | None) -> dict[str, float]:
-    """The paper's seconds an input by method; of Greedy and Greedy-AS for the top 20 %."""
+    """Return the paper's seconds for one input by method; Greedy and Greedy-AS rank the top 20 % of the features."""
     return _SECONDS.get(data or "", {})

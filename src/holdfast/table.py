@@ -11,7 +11,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % interval; ``best``: the best of its column, or what is to be seen first."""
+    """A mean with its 95 % interval.
+
+    >>> str(Estimate(0.5, 0.25, 0.75))
+    '0.50 (0.25 to 0.75)'
+
+    Attributes:
+        value: The mean.
+        low: The lower end of the interval; NaN if there is none.
+        high: The upper end of the interval; NaN if there is none.
+        best: Whether to highlight it as the best of its column.
+    """
 
     value: float
     low: float = math.nan
@@ -19,16 +29,33 @@ class Estimate:
     best: bool = False
 
     def __str__(self) -> str:
-        told = number(self.value)
-        return told if math.isnan(self.low) else f"{told} ({number(self.low)} to {number(self.high)})"
+        value = number(self.value)
+        return value if math.isnan(self.low) else f"{value} ({number(self.low)} to {number(self.high)})"
 
 
 Cell = Estimate | float | int | str | None
+"""One value of a table; None is an empty cell."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns. ``key`` names it in links and files; ``note`` says how to read it."""
+    """A table.
+
+    >>> print(Table("areas", "Areas", ("method", "area"), (("Grad", 1.5), ("IG", None))).markdown())
+    ## Areas
+    <BLANKLINE>
+    | method | area |
+    | ------ | ---- |
+    | Grad   | 1.50 |
+    | IG     |      |
+
+    Attributes:
+        key: A short name for links and files.
+        title: The heading.
+        columns: Headings of the columns.
+        rows: Rows with one cell for each column.
+        note: How to read the table.
+    """
 
     key: str
     title: str
@@ -37,7 +64,7 @@ class Table:
     note: str = ""
 
     def markdown(self) -> str:
-        """As a Markdown table under its title."""
+        """Return the table in Markdown, under its title and above its note."""
         cells = [self.columns, *([text(cell) for cell in row] for row in self.rows)]
         cells = [[cell.replace("|", r"\|") for cell in row] for row in cells]
         widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
@@ -46,7 +73,7 @@ class Table:
         return "\n".join([f"## {self.title}", "", *lines, *(["", self.note] if self.note else [])])
 
     def latex(self) -> str:
-        """As a booktabs table; the best of a column in bold."""
+        """Return the table in LaTeX for the package booktabs, with the best of a column in bold."""
         head = " & ".join(_tex(column) for column in self.columns)
         body = [" & ".join(_tex_cell(cell) for cell in row) + r" \\" for row in self.rows]
         return "\n".join(
@@ -66,7 +93,7 @@ class Table:
         )
 
     def csv(self) -> str:
-        """As comma-separated values in full precision; an estimate takes three columns."""
+        """Return the table as comma-separated values in full precision. An estimate takes three columns."""
         wide = [any(isinstance(row[place], Estimate) for row in self.rows) for place in range(len(self.columns))]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -77,14 +104,24 @@ class Table:
         for row in self.rows:
             line: list[Any] = []
             for cell, estimates in zip(row, wide, strict=True):
-                given = (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, "", "")
-                line += given if estimates else given[:1]
+                values = (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, "", "")
+                line += values if estimates else values[:1]
             writer.writerow(["" if value is None else value for value in line])
         return out.getvalue()
 
 
 def number(value: float) -> str:
-    """Three figures, or two decimals: no more than one would read."""
+    """Return a number rounded for reading.
+
+    It has two decimals below 10, one below 100 and none from there on. Numbers below 0.01, or from 100,000 on, have two
+    significant digits.
+
+    >>> [number(value) for value in (0.5, 12.345, 1234.5, 0.001234, float("nan"))]
+    ['0.50', '12.3', '1,234', '0.0012', '']
+
+    Args:
+        value: Any number; NaN gives an empty text.
+    """
     if math.isnan(value):
         return ""
     if value == 0 or 0.01 <= abs(value) < 100_000:
@@ -93,7 +130,7 @@ def number(value: float) -> str:
 
 
 def text(cell: Cell) -> str:
-    """A cell as a reader sees it."""
+    """Return a cell as text: rounded numbers, estimates with their interval, nothing for None."""
     if cell is None:
         return ""
     if isinstance(cell, int):
@@ -107,11 +144,13 @@ _SPECIAL |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "∞": r"$\infty$", "
 
 
 def _tex(words: str) -> str:
+    """Return text escaped for LaTeX, with the sets of the paper as formulas."""
     words = words.replace("S̄r", "\0").replace("-Sr", "-\1")
     escaped = "".join(_SPECIAL.get(letter, letter) for letter in words)
     return escaped.replace("\0", r"$\overline{S_r}$").replace("\1", "$S_r$")
 
 
 def _tex_cell(cell: Cell) -> str:
-    told = _tex(text(cell))
-    return rf"\textbf{{{told}}}" if isinstance(cell, Estimate) and cell.best else told
+    """Return a cell for LaTeX."""
+    escaped = _tex(text(cell))
+    return rf"\textbf{{{escaped}}}" if isinstance(cell, Estimate) and cell.best else escaped

@@ -129,7 +129,7 @@ def test_holm_is_ordered_and_between_raw_and_bonferroni(p: list[float]) -> None:
 
 
 def test_what_does_not_pair_is_refused() -> None:
-    with pytest.raises(hf.HoldfastError, match="paired tests need one for each of the same cases"):
+    with pytest.raises(hf.HoldfastError, match="paired tests need one value for each of the same cases"):
         significance({"S̄r": {"ours": torch.ones(3), "weak": torch.ones(4)}}, "ours", HIGHER)
     with pytest.raises(hf.HoldfastError, match="nothing to compare"):
         significance({"S̄r": {"ours": torch.ones(3)}}, "ours", HIGHER)

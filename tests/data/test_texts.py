@@ -6,16 +6,18 @@ import json
 import tarfile
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 import holdfast as hf
-from holdfast.data.rationales import marked_words, movie_passages, movie_reviews
-from holdfast.data.texts import YAHOO, labelled, newsgroups, read_texts, stripped, yahoo_answers
+from holdfast.data.rationales import MovieData, marked_words, movie_passages, movie_reviews
+from holdfast.data.texts import YAHOO, labelled, newsgroups, post_body, read_texts, yahoo_answers
 from holdfast.data.topics import load_bilstm, topic_sentences, topics_bilstm
 from holdfast.data.train_text import train_bilstm, vocabulary_for
-from holdfast.text import split
+from holdfast.text import TextModel, Vocabulary, WordReader, split
 
 POST = """From: someone@example.org
 Subject: pucks
@@ -46,7 +48,7 @@ GROUPS = ("rec.sport.hockey", "sci.space")
 
 
 def test_posts_lose_header_quotes_and_signature() -> None:
-    assert stripped(POST) == "The goalie stopped the puck.\nAnother line of words."
+    assert post_body(POST) == "The goalie stopped the puck.\nAnother line of words."
 
 
 def test_newsgroups_are_read_from_folders_and_archives(tmp_path: Path) -> None:
@@ -123,7 +125,7 @@ def test_yahoo_answers_are_read_by_datasets(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "other.jsonl").write_text('{"a": 1}', encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match="has no column"):
         yahoo_answers(tmp_path / "other.jsonl")
-    with pytest.raises(hf.HoldfastError, match=r"should be a \.parquet"):
+    with pytest.raises(hf.HoldfastError, match=r"^\S+none\.jsonl should be a \.parquet"):
         yahoo_answers(tmp_path / "none.jsonl")
 
 
@@ -195,6 +197,21 @@ def test_rationales_become_words_of_passages(tmp_path: Path) -> None:
         movie_reviews(folder)
 
 
+class _Constant(nn.Module):
+    """Every text is positive."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return 0 * rows.sum((1, 2))[:, None] + torch.tensor([-1.0, 2.0])
+
+
+def test_a_network_that_is_always_wrong_has_no_passage_to_explain(tmp_path: Path) -> None:
+    reader = WordReader(Vocabulary(("film", "plot"), torch.eye(2)))
+    model = TextModel(reader, _Constant().eval(), ("negative", "positive"))
+    data = MovieData(root=str(_movies(tmp_path / "movies")), min_words=5, max_words=13)
+    with pytest.raises(hf.HoldfastError, match="classifies every passage wrongly"):
+        data.load(SimpleNamespace(text_model=lambda device: model), None, "cpu")
+
+
 def test_the_embedded_network_knows_the_embedded_sentences() -> None:
     model, sentences = topics_bilstm(), topic_sentences()
     assert len(sentences) == 100
@@ -218,7 +235,10 @@ def test_a_network_is_trained_kept_and_read_again(tmp_path: Path) -> None:
     assert accuracy == 1.0
     model = load_bilstm(path)
     assert model.classes == ("hockey", "space")
-    assert [model.called(int(label)) for label in model.ask(["the puck", "the orbit"]).label] == ["hockey", "space"]
+    assert [model.classifier.class_name(int(label)) for label in model.ask(["the puck", "the orbit"]).label] == [
+        "hockey",
+        "space",
+    ]
     (tmp_path / "no.safetensors").write_bytes(b"nothing")
     with pytest.raises(hf.HoldfastError, match="no network that holdfast trained on texts"):
         load_bilstm(tmp_path / "no.safetensors")

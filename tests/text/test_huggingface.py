@@ -70,7 +70,7 @@ def test_words_are_grouped_and_special_tokens_never_move(minilm: TextModel) -> N
 @pytest.mark.slow
 def test_a_transformer_is_explained_end_to_end(minilm: TextModel) -> None:
     cases = minilm.ask([TEXT, "Doctors prescribed the drug."], target=["space", "hockey"])
-    assert [minilm.called(int(label)) for label in cases.label] == ["hockey", "medicine"]
+    assert [minilm.classifier.class_name(int(label)) for label in cases.label] == ["hockey", "medicine"]
     explainer = hf.GreedyAS(budget=2, step=1, samples=2, estimator=hf.BoundaryNormals(steps=3, classes=2))
     ranking = explainer(cases)
     radii = hf.MinNorm(steps=20)(cases, torch.stack([ranking.top([2])[:, 0], ~ranking.top([2])[:, 0]], 1))
@@ -79,7 +79,7 @@ def test_a_transformer_is_explained_end_to_end(minilm: TextModel) -> None:
     fixed = cases.features.ids[:, :, 0] < 0
     assert bool((moved.view(2, 2, -1)[:, 0][fixed] == 0).all())
     assert minilm.classifier(radii.witness[:, 0]).argmax(1).tolist() == cases.target.tolist()
-    new = hf.text.substitute(cases, radii, minilm.known_vectors)
+    new = hf.text.substitute(cases, radii.witness, minilm.known_vectors)
     into = hf.text.by_word(new.rows[0, 0].tolist(), cases.features.ids[0, :, 0].tolist(), minilm.known_names)
     assert set(into) == set(ranking.order[0, :2].tolist()), "words are numbered as features, not as tokens"
     assert all(word.isalpha() for words in into.values() for word in words.split())

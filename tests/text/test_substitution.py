@@ -25,7 +25,7 @@ def test_the_word_is_the_first_one_met_on_the_way() -> None:
     model = linear()
     cases = model.ask(TEXTS)
     radii = hf.MinNorm()(cases, hf.Grad()(cases).top([2]))
-    new = substitute(cases, radii, model.known_vectors)
+    new = substitute(cases, radii.witness, model.known_vectors)
     met = 0
     for case in range(3):  # the last has a word without a vector of its own
         for place in range(cases.x.shape[1]):
@@ -45,7 +45,7 @@ def test_decisions_are_those_of_the_text_with_the_new_words() -> None:
     model = linear()
     cases = model.ask(TEXTS[:3])
     radii = hf.MinNorm()(cases, torch.ones(3, 1, cases.features.count, dtype=torch.bool))
-    new = substitute(cases, radii, model.known_vectors)
+    new = substitute(cases, radii.witness, model.known_vectors)
     for case, text in enumerate(TEXTS[:3]):
         owner = cases.features.ids[case, :, 0].tolist()
         into = by_word(new.rows[case, 0].tolist(), owner, model.known_names)
@@ -63,7 +63,7 @@ def test_rounding_goes_to_the_word_nearest_at_the_end_not_to_the_first_on_the_wa
     cases = model.ask("zero")
     radii = hf.MinNorm()(cases, torch.ones(1, 1, 1, dtype=torch.bool))
     assert float(radii.radius) == pytest.approx(2.6, rel=1e-2)
-    new = substitute(cases, radii, model.known_vectors)
+    new = substitute(cases, radii.witness, model.known_vectors)
     assert int(new.rows[0, 0, 0]) == 1, "one is met first"
     assert float(new.times[0, 0, 0]) == pytest.approx(0.5 / 2.6, rel=1e-2)
     assert not bool(new.changed), "one is not over 2.6"
@@ -85,7 +85,7 @@ def test_random_words_are_drawn_where_the_new_words_are() -> None:
     model = linear()
     cases = model.ask(TEXTS)
     radii = hf.MinNorm()(cases, hf.Grad()(cases).top([1]))
-    new = substitute(cases, radii, model.known_vectors, seed=5)
+    new = substitute(cases, radii.witness, model.known_vectors, seed=5)
     for case, text in enumerate(TEXTS):
         turned = 0
         for draw in range(10):
@@ -101,13 +101,13 @@ def test_a_censored_change_changes_nothing_and_shapes_are_checked() -> None:
     model = linear()
     cases = model.ask(TEXTS)
     radii = hf.MinNorm()(cases, torch.zeros(4, 1, cases.features.count, dtype=torch.bool))
-    new = substitute(cases, radii, model.known_vectors)
+    new = substitute(cases, radii.witness, model.known_vectors)
     assert bool((new.rows == -1).all())
     assert not bool(new.changed.any())
     assert not bool(new.by_chance.any())
     wrong = model.ask(TEXTS, label=(cases.label + 1) % 3)
     asked = hf.MinNorm()(wrong, torch.ones(4, 1, wrong.features.count, dtype=torch.bool))
     assert bool((asked.radius == 0).all())
-    assert not bool(substitute(wrong, asked, model.known_vectors).changed.any()), "no word was put anywhere"
+    assert not bool(substitute(wrong, asked.witness, model.known_vectors).changed.any()), "no word was put anywhere"
     with pytest.raises(hf.HoldfastError, match=r"vectors must be \[V, 6\]"):
-        substitute(cases, radii, torch.zeros(3, 5))
+        substitute(cases, radii.witness, torch.zeros(3, 5))

@@ -42,7 +42,7 @@ def test_a_vocabulary_is_read_as_glove_writes_it(tmp_path: Path) -> None:
     assert torch.equal(again.vectors, found.vectors)
 
 
-@pytest.mark.parametrize("content", ["", "the 1 2\ncat 3\n", "the cat\n", "the\n"])
+@pytest.mark.parametrize("content", ["", "the 1 2\ncat 3\n", "the 1 2\n3\n", "the cat\n", "the\n", "5\n"])
 def test_a_file_without_vectors_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "vectors.txt"
     path.write_text(content, encoding="utf-8")

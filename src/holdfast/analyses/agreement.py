@@ -1,4 +1,4 @@
-"""Agreement: do explanations name the features that people mark?"""
+"""Agreement: do explanations rank first the features that people marked?"""
 
 from __future__ import annotations
 
@@ -16,40 +16,54 @@ import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars, estimate, known, means
 from holdfast.analyses.significance import Significance, significance
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.ranking import Ranking
 from holdfast.table import Cell, Estimate, Table
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What people marked: ``marks[example][annotator]`` is the set of features.
+    """Features that people marked in examples.
 
-    From JSON lines ``{"example": "a7", "annotator": "x", "features": [3, 5]}``; annotators who mark nothing count, as
-    people to whom nothing stood out.
+    >>> marks = Marks({"a7": {"x": frozenset({3, 5}), "y": frozenset({5}), "z": frozenset()}})
+    >>> sorted(marks.majority("a7"))
+    [5]
+
+    Attributes:
+        marks: ``marks[example][annotator]`` is the set of features that the annotator marked; it may be empty.
     """
 
     marks: Mapping[str, Mapping[str, frozenset[int]]]
 
     @classmethod
     def read(cls, path: Path | str) -> Marks:
-        """Marks from a file of JSON lines; every line that is not one is named."""
+        """Read marks from a file of JSON lines.
+
+        A line is ``{"example": "a7", "annotator": "x", "features": [3, 5]}``. An annotator who saw an example and
+        marked nothing has a line without features.
+
+        Args:
+            path: The file, in UTF-8.
+
+        Raises:
+            HoldfastError: The file cannot be read, a line is malformed or repeats an annotator, or there is no line.
+        """
         marks: dict[str, dict[str, frozenset[int]]] = {}
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise HoldfastError(f"cannot read the marks {path}: {error}.") from error
+            raise HoldfastError(f"cannot read the marks {path}: {first_line(error)}") from error
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
                 entry = json.loads(line)
                 example, annotator = str(entry["example"]), str(entry["annotator"])
-                features = frozenset(_whole(feature) for feature in entry["features"])
+                features = frozenset(_feature(feature) for feature in entry["features"])
             except (ValueError, KeyError, TypeError) as error:
                 raise HoldfastError(
                     f'line {number} of {path} is not {{"example": …, "annotator": …, "features": [whole numbers]}}: '
-                    f"{error}."
+                    f"{first_line(error)}"
                 ) from error
             if annotator in marks.setdefault(example, {}):
                 raise HoldfastError(f"line {number} of {path}: {annotator} has marked {example} twice.")
@@ -59,31 +73,42 @@ class Marks:
         return cls(marks)
 
     def majority(self, example: str) -> frozenset[int]:
-        """Features that at least half of the annotators marked: of two who disagree, both count."""
-        by = self.marks[example]
-        every = frozenset().union(*by.values())
-        return frozenset(f for f in every if 2 * sum(f in marked for marked in by.values()) >= len(by))
+        """Return the features of an example that at least half of its annotators marked."""
+        annotators = self.marks[example].values()
+        every = frozenset().union(*annotators)
+        return frozenset(f for f in every if 2 * sum(f in marked for marked in annotators) >= len(annotators))
 
     def between_people(self, examples: Sequence[str] | None = None) -> float | None:
-        """Mean F1 of the marks of two annotators of one example, over all such pairs; None without any.
+        """Return the agreement of annotators: the mean F1 of two annotators of the same example.
 
-        Two who both marked nothing agree.
+        F1 is 1 for two annotators who both marked nothing.
+
+        Args:
+            examples: Names of the examples. None: all of them.
+
+        Returns:
+            The mean over all pairs; None if no example has two annotators.
         """
         scores = [
             2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
-            for by in (self.marks[name] for name in (self.marks if examples is None else examples))
-            for a, b in itertools.combinations(by.values(), 2)
+            for name in (self.marks if examples is None else examples)
+            for a, b in itertools.combinations(self.marks[name].values(), 2)
         ]
         return sum(scores) / len(scores) if scores else None
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement(Result):
-    """``precision [methods, K, examples]`` at 1, 2, … K features, and average precision ``[methods, examples]``.
+    """Agreement of rankings with the features that people marked.
 
-    ``excluded`` examples have no feature that at least half of their annotators marked. ``between_people`` is how well
-    annotators of these examples agree among themselves (mean pairwise F1), ``marked_nothing`` how often one of them
-    marked no feature at all.
+    Attributes:
+        methods: Names of the rankings.
+        precision: Precision at 1, 2, … K features, ``[methods, K, examples]``.
+        average_precision: Average precision, ``[methods, examples]``.
+        excluded: Names of examples that were left out, because no feature was marked by at least half of their
+            annotators.
+        between_people: The agreement of annotators of all examples among themselves, see ``Marks.between_people``.
+        marked_nothing: How often an annotator of an example marked no feature.
     """
 
     methods: tuple[str, ...]
@@ -94,6 +119,7 @@ class Agreement(Result):
     marked_nothing: int
 
     def table(self) -> list[Row]:
+        """Return one row for each ranking."""
         rows = []
         for m, (name, mean, low, high) in enumerate(zip(self.methods, *means(self.average_precision), strict=True)):
             at = {f"p@{k + 1}": float(precision.mean()) for k, precision in enumerate(self.precision[m])}
@@ -103,14 +129,29 @@ class Agreement(Result):
         return rows
 
     def plot(self, ax: Any) -> None:
+        """Draw the mean average precision of each ranking with its interval."""
         bars(ax, list(self.methods), *means(self.average_precision), "mAP")
         ax.set_xlim(0, 1)
 
 
 def agreement(rankings: Mapping[str, Ranking], examples: Sequence[str], marks: Marks, *, most: int = 5) -> Agreement:
-    """Hold every ranking against the majority's marks; ``examples`` names the case of each row of the rankings.
+    """Compare rankings with the features that people marked.
 
-    Precision at k counts k features even where fewer are marked. A ranking has no ties: its explainer settled them.
+    A feature counts as marked if at least half of the annotators marked it. Precision at k divides by k even if fewer
+    features are marked.
+
+    Args:
+        rankings: Rankings of the same cases, by name.
+        examples: The name in ``marks`` of each case.
+        marks: Features that people marked.
+        most: The largest k of precision at k.
+
+    Returns:
+        The agreement of each ranking.
+
+    Raises:
+        HoldfastError: There is no ranking, an example has no marks, marks do not fit the rankings, or no feature is
+            marked by at least half of the annotators of its example.
     """
     if not rankings or most < 1:
         raise HoldfastError("agreement needs at least one ranking and most >= 1.")
@@ -118,57 +159,66 @@ def agreement(rankings: Mapping[str, Ranking], examples: Sequence[str], marks: M
     missing = [name for name in examples if name not in marks.marks]
     if missing:
         raise HoldfastError(f"nobody marked {missing[0]!r} ({len(missing)} such examples).")
-    wanted = [marks.majority(name) for name in examples]
-    kept = [place for place, features in enumerate(wanted) if features]
-    if not kept:
+    marked = [marks.majority(name) for name in examples]
+    used = [place for place, features in enumerate(marked) if features]
+    if not used:
         raise HoldfastError("no example has a feature that at least half of its annotators marked.")
     precision, average = [], []
     for name, ranking in rankings.items():
         if len(ranking) != len(examples):
             raise HoldfastError(f"{name} ranks {len(ranking)} cases, {len(examples)} examples are named.")
-        hits = _hits(name, ranking, examples, wanted)[kept]
+        hits = _hits(name, ranking, examples, marked)[used]
         hits = torch.nn.functional.pad(hits, (0, max(0, most - hits.shape[1])))
-        upto = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1)
-        precision.append(upto[:, :most].T)
-        average.append((upto * hits).sum(1) / hits.sum(1))
-    excluded = tuple(name for name, features in zip(examples, wanted, strict=True) if not features)
-    nothing = sum(not marked for name in examples for marked in marks.marks[name].values())
+        precision_at = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1)
+        precision.append(precision_at[:, :most].T)
+        average.append((precision_at * hits).sum(1) / hits.sum(1))
+    excluded = tuple(name for name, features in zip(examples, marked, strict=True) if not features)
+    nothing = sum(not features for name in examples for features in marks.marks[name].values())
     between = marks.between_people(examples)
     return Agreement(tuple(rankings), torch.stack(precision), torch.stack(average), excluded, between, nothing)
 
 
-def _hits(name: str, ranking: Ranking, examples: Sequence[str], wanted: list[frozenset[int]]) -> Tensor:
-    """Whether the feature at each place is marked, ``[examples, d]`` of zeros and ones."""
+def _hits(name: str, ranking: Ranking, examples: Sequence[str], marked: list[frozenset[int]]) -> Tensor:
+    """Return 1 where the feature at a place of the ranking is marked, 0 elsewhere, ``[examples, d]``."""
     order, count = ranking.order.cpu(), ranking.count.cpu()
     hits = torch.zeros(order.shape, dtype=torch.double)
-    for row, features in enumerate(wanted):
+    for row, features in enumerate(marked):
         outside = features - set(order[row, : count[row]].tolist())
         if outside:
             raise HoldfastError(
-                f"{name}, example {examples[row]}: people marked feature {min(outside)}, which the case has not."
+                f"{name}, example {examples[row]}: people marked feature {min(outside)}, which the case does not have."
             )
         hits[row] = torch.isin(order[row], torch.tensor(sorted(features) or [-1])).double()
     return hits
 
 
-def _whole(feature: Any) -> int:
+def _feature(feature: Any) -> int:
+    """Return the number of a feature; raises ValueError for anything else."""
     if isinstance(feature, bool) or not isinstance(feature, int) or feature < 0:
         raise ValueError(f"{feature!r} is not the number of a feature")
     return feature
 
 
 def compared_by_people(result: Agreement, main: str) -> Significance | None:
-    """Compare a method with the others by what people marked; None if there is nothing to compare."""
+    """Compare a method with the others by precision at K and average precision.
+
+    Args:
+        result: The agreement of several methods.
+        main: The method to compare with the others.
+
+    Returns:
+        The comparisons; None if ``main`` is not among the methods or is the only one.
+    """
     if main not in result.methods or len(result.methods) < 2:
         return None
-    by = {f"p@{result.precision.shape[1]}": result.precision[:, -1], "mAP": result.average_precision}
-    values = {criterion: dict(zip(result.methods, scores, strict=True)) for criterion, scores in by.items()}
-    return significance(values, main, dict.fromkeys(by, True))
+    scores = {f"p@{result.precision.shape[1]}": result.precision[:, -1], "mAP": result.average_precision}
+    values = {criterion: dict(zip(result.methods, rows, strict=True)) for criterion, rows in scores.items()}
+    return significance(values, main, dict.fromkeys(scores, True))
 
 
 @dataclass(frozen=True)
 class AgreementAnalysis(Analysis):
-    """The rankings of all methods against what people marked in the examples."""
+    """The agreement of all rankings with the features that people marked in the examples."""
 
     name: ClassVar[str] = "agreement"
     title: ClassVar[str] = "Agreement with people"
@@ -193,8 +243,8 @@ class AgreementAnalysis(Analysis):
         columns = ("method", *(f"p@{k + 1}" for k in range(count)), "mAP", "paper's p@5", "paper's mAP")
         note = (
             "The share of the top 1, 2, … words that people marked, and mean average precision, on "
-            f"{result.precision.shape[2]} examples with 95 % bootstrap intervals. The paper's are of other texts, "
-            "marked by its own users."
+            f"{result.precision.shape[2]} examples with 95 % bootstrap intervals. The paper's values are those of "
+            "other texts, which its own users marked."
         )
         first = Table("people", "Agreement with people", columns, tuple(rows), note)
         compared = compared_by_people(result, stored.main)
@@ -202,6 +252,7 @@ class AgreementAnalysis(Analysis):
 
     @classmethod
     def _pairs(cls, compared: Significance, main: str) -> Table:
+        """Return the table of the gains of the main method over each other one."""
         by_pair = {(c.criterion, c.other): c for c in compared.comparisons}
         criteria, others = (list(dict.fromkeys(names)) for names in zip(*by_pair, strict=True))
         rows = []
@@ -213,8 +264,9 @@ class AgreementAnalysis(Analysis):
             rows.append(tuple(row))
         columns = [name for criterion in criteria for name in (f"gain in {criterion}", f"{main} by {criterion}")]
         note = (
-            f"How much more of what {main} names people marked, in pairs over the same {compared.comparisons[0].cases} "
-            "examples, with 95 % bootstrap intervals. Verdicts are those of a paired t-test at 95 %."
+            f"By how much {main} agrees better with people than each method, in pairs over the same "
+            f"{compared.comparisons[0].cases} examples, with 95 % bootstrap intervals. Verdicts are those of a paired "
+            "t-test at 95 %."
         )
         title = f"{main} against each method, by agreement with people"
         return Table("people-in-pairs", title, ("against", *columns), tuple(rows), note)

@@ -1,4 +1,4 @@
-"""Is one explanation better than the others? Paired tests over the same cases, with and without Holm's correction."""
+"""Significance: paired tests of one method against the others, with and without Holm's correction."""
 
 from __future__ import annotations
 
@@ -15,15 +15,32 @@ from holdfast.analyses.result import Result, Row, bars, bootstrap, known
 from holdfast.errors import HoldfastError
 
 Verdict = Literal["win", "draw", "loss", "undefined"]
+"""The outcome of a comparison for the first method; undefined if there are fewer than two pairs."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method against another by one criterion, over ``cases`` pairs; positive ``gain`` is for the first.
+    """One method against another by one criterion, in pairs over the same cases.
 
-    Intervals are the paired bootstrap's, of the mean gain and of the ratio of means (where both are positive). p-values
-    are two-sided, of the paired t-test and of Wilcoxon's signed ranks, raw and after Holm's correction over all
-    comparisons made together. What one case alone cannot tell is NaN, and is undefined rather than a draw.
+    Intervals are percentiles of the paired bootstrap. p-values are two-sided. What fewer than two pairs cannot show is
+    NaN.
+
+    Attributes:
+        criterion: The name of the criterion.
+        method: The first method.
+        other: The method it is compared with.
+        cases: Pairs that were compared.
+        excluded: Pairs that were left out, because a value is not finite.
+        gain: The mean difference; positive if the first method is better.
+        interval: The interval of ``gain``.
+        ratio: The mean of the first method over that of the other; NaN unless both are positive.
+        ratio_interval: The interval of ``ratio``.
+        t: The statistic of the paired t-test.
+        p_t: Its p-value.
+        p_wilcoxon: The p-value of Wilcoxon's signed-rank test.
+        holm_t: ``p_t`` after Holm's correction over all comparisons that were made together.
+        holm_wilcoxon: ``p_wilcoxon`` after Holm's correction.
+        level: A p-value below it is significant. Intervals cover ``1 - level``.
     """
 
     criterion: str
@@ -44,15 +61,16 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """By the raw t-test, as the paper counts."""
+        """The verdict of the t-test without correction, which the paper counts."""
         return self._verdict(self.p_t)
 
     @property
     def corrected(self) -> Verdict:
-        """By the t-test after Holm's correction."""
+        """The verdict of the t-test after Holm's correction."""
         return self._verdict(self.holm_t)
 
     def _verdict(self, p: float) -> Verdict:
+        """Return the verdict of a test with this p-value."""
         if math.isnan(p):
             return "undefined"
         if p >= self.level:
@@ -62,11 +80,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Significance(Result):
-    """One method against all others over all criteria."""
+    """One method against all others by all criteria.
+
+    Attributes:
+        comparisons: One for each criterion and other method.
+    """
 
     comparisons: tuple[Comparison, ...]
 
     def table(self) -> list[Row]:
+        """Return one row for each comparison."""
         return [
             {
                 "criterion": c.criterion,
@@ -90,13 +113,20 @@ class Significance(Result):
         ]
 
     def counts(self, corrected: bool = False) -> dict[Verdict, int]:
-        """How many comparisons are won, drawn, lost, undefined."""
-        told = [c.corrected if corrected else c.verdict for c in self.comparisons]
+        """Count the comparisons by verdict.
+
+        Args:
+            corrected: Use the verdicts after Holm's correction.
+
+        Returns:
+            The number of wins, draws, losses and undefined comparisons.
+        """
+        verdicts = [c.corrected if corrected else c.verdict for c in self.comparisons]
         kinds: tuple[Verdict, ...] = ("win", "draw", "loss", "undefined")
-        return {kind: told.count(kind) for kind in kinds}
+        return {kind: verdicts.count(kind) for kind in kinds}
 
     def plot(self, ax: Any) -> None:
-        """The gain over each other method with its interval."""
+        """Draw the gain over each other method with its interval."""
         names = [f"{c.other}, {c.criterion}" for c in self.comparisons]
         low, high = ([c.interval[end] for c in self.comparisons] for end in (0, 1))
         bars(ax, names, [c.gain for c in self.comparisons], low, high, "gain")
@@ -112,31 +142,58 @@ def significance(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Significance:
-    """Compare ``method`` with every other one: ``values[criterion][method]`` is ``[B]``, the same cases in each.
+    """Compare a method with every other one by paired tests.
 
-    Pairs with a value that is not finite are left out and counted.
+    >>> values = {"Insertion": {"ours": torch.tensor([3.0, 4.0, 6.0]), "other": torch.tensor([1.0, 2.0, 3.0])}}
+    >>> significance(values, "ours", {"Insertion": True}).counts()
+    {'win': 1, 'draw': 0, 'loss': 0, 'undefined': 0}
+
+    Args:
+        values: ``values[criterion][method]`` is a tensor ``[B]`` with one value for each case, the same cases for all
+            methods. Pairs with a value that is not finite are left out and counted.
+        method: The method to compare with the others.
+        higher_is_better: By criterion: whether a higher value is better.
+        level: A p-value below it is significant. Intervals cover ``1 - level``.
+        resamples: Number of bootstrap samples.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        The comparisons, corrected together.
+
+    Raises:
+        HoldfastError: There is nothing to compare, values do not come in pairs, or an argument is out of range.
     """
     if not 0 < level < 1 or resamples < 1:
         raise HoldfastError(f"level must be between 0 and 1 and resamples at least 1, got {level} and {resamples}.")
-    compared = [
+    comparisons = [
         _compare(criterion, method, other, by_method, higher_is_better, level, resamples, seed)
         for criterion, by_method in values.items()
         for other in by_method
         if other != method
     ]
-    if not compared:
+    if not comparisons:
         raise HoldfastError("there is nothing to compare: give at least two methods for one criterion.")
-    corrected = [holm([getattr(c, name) for c in compared]) for name in ("p_t", "p_wilcoxon")]
-    told = zip(compared, *corrected, strict=True)
-    return Significance(tuple(replace(c, holm_t=t, holm_wilcoxon=w) for c, t, w in told))
+    corrected = [holm([getattr(c, name) for c in comparisons]) for name in ("p_t", "p_wilcoxon")]
+    triples = zip(comparisons, *corrected, strict=True)
+    return Significance(tuple(replace(c, holm_t=t, holm_wilcoxon=w) for c, t, w in triples))
 
 
 def holm(p: list[float]) -> list[float]:
-    """Holm's step-down correction of p-values; NaN stays and does not count as a comparison."""
-    known = sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
+    """Correct p-values for multiple comparisons by Holm's step-down method (Holm 1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+
+    Args:
+        p: The p-values. NaN stays NaN and does not count as a comparison.
+
+    Returns:
+        The corrected p-values, in the same order.
+    """
+    defined = sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
     result, largest = [math.nan] * len(p), 0.0
-    for rank, (value, place) in enumerate(known):
-        largest = max(largest, min(1.0, value * (len(known) - rank)))
+    for rank, (value, place) in enumerate(defined):
+        largest = max(largest, min(1.0, value * (len(defined) - rank)))
         result[place] = largest
     return result
 
@@ -151,13 +208,14 @@ def _compare(
     resamples: int,
     seed: int,
 ) -> Comparison:
+    """Compare two methods by one criterion; p-values are corrected later."""
     if method not in by_method or criterion not in higher_is_better:
         raise HoldfastError(f"{criterion} needs values of {method!r} and an entry in higher_is_better.")
     ours, theirs = (torch.as_tensor(by_method[name]).double().cpu() for name in (method, other))
     if ours.ndim != 1 or ours.shape != theirs.shape:
         raise HoldfastError(
-            f"{criterion}: {method} has values of shape {tuple(ours.shape)} and {other} of {tuple(theirs.shape)}; "
-            "paired tests need one for each of the same cases."
+            f"{criterion}: paired tests need one value for each of the same cases, got shapes {tuple(ours.shape)} of "
+            f"{method} and {tuple(theirs.shape)} of {other}."
         )
     finite = torch.isfinite(ours) & torch.isfinite(theirs)
     sign = 1.0 if higher_is_better[criterion] else -1.0
@@ -185,14 +243,14 @@ def _compare(
 
 
 def _tests(gain: np.ndarray) -> tuple[float, float, float]:
-    """Return Student's t, its p-value, and Wilcoxon's p-value; NaN for fewer than two gains."""
+    """Return Student's t, its p-value and Wilcoxon's p-value; NaN for fewer than two gains."""
     from scipy import stats  # takes half a second to import
 
     if len(gain) < 2:
         return math.nan, math.nan, math.nan
-    if not gain.any():  # the same values for all: no difference at all
+    if not gain.any():  # both methods have the same values
         return 0.0, 1.0, 1.0
-    if gain.std() <= 1e-12 * abs(gain).max():  # the same gain for all: as sure as can be
+    if gain.std() <= 1e-12 * abs(gain).max():  # the same gain in every case: t is infinite
         return math.copysign(math.inf, gain[0]), 0.0, float(stats.wilcoxon(gain).pvalue)
     tested = stats.ttest_1samp(gain, 0)
     return float(tested.statistic), float(tested.pvalue), float(stats.wilcoxon(gain).pvalue)

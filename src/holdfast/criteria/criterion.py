@@ -91,7 +91,7 @@ class Criterion(ABC):
             HoldfastError: The cases, the model or the subsets do not fit.
         """
         check_cases(cases)
-        check_access(self, cases.model, lambda: _fitting(cases.model.access))
+        check_access(self, cases.model, Criterion.registry)
         return self.measure(cases, cases.subsets(relevant), progress)
 
     @abstractmethod
@@ -163,8 +163,3 @@ def read_criterion(given: Any) -> Criterion:
         HoldfastError: ``given`` is none of these.
     """
     return Criterion.registry.instance(given, Criterion)  # type: ignore[type-abstract]  # only checked against
-
-
-def _fitting(access: Access) -> list[str]:
-    """Return the names of the criteria that a model with this access is enough for."""
-    return [name for name, cls in Criterion.registry.classes().items() if cls.requires <= access]

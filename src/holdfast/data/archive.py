@@ -1,4 +1,4 @@
-"""Files of a folder, a .zip or a .tar, read without unpacking anything to disk."""
+"""Files in a folder, a .zip or a .tar, read without unpacking anything to disk."""
 
 from __future__ import annotations
 
@@ -11,8 +11,19 @@ from pathlib import Path
 from holdfast.errors import HoldfastError, first_line
 
 
-def files_of(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
-    """Name, with slashes, and content of every file whose name is wanted."""
+def read_files(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+    """Read some of the files in a folder or an archive.
+
+    Args:
+        root: A folder, a .zip file or a .tar file, compressed or not.
+        wanted: Returns whether to read the file of a path. Paths are relative to ``root``, with slashes.
+
+    Yields:
+        The path and the content of each file that is wanted.
+
+    Raises:
+        HoldfastError: The folder or archive cannot be read.
+    """
     root = Path(root)
     try:
         if root.is_dir():
@@ -32,5 +43,5 @@ def files_of(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[
                     if file is not None:
                         yield member.name, file.read()
     except (OSError, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, RuntimeError) as error:
-        # A RuntimeError is what zipfile has for archives behind a password, or packed in a way it does not know.
+        # zipfile raises RuntimeError for archives with a password or an unknown compression.
         raise HoldfastError(f"cannot read {root}: {first_line(error)}") from error

@@ -1,4 +1,4 @@
-"""The interface of data sets in experiments: examples to explain, and the networks that can read them."""
+"""The interface of data sets in experiments: examples to explain, and the networks that read them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from holdfast.text import Sentences, TextModel
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and what belongs to them.
+    """Examples of a data set.
 
     Attributes:
         x: Inputs ``[N, *shape]``.
-        names: What each example is called.
-        sentences: Texts as the model reads them; None if inputs are no texts.
-        text_model: The model that read them.
-        marks: Features that people marked.
+        names: The name of each example, in reports and in files of marks.
+        sentences: The texts of the inputs; None if they are no texts.
+        text_model: The model that embeds the texts; None if they are no texts.
+        marks: Features that people marked; None if nobody did.
     """
 
     x: Tensor
@@ -38,7 +38,16 @@ class Examples:
         return len(self.x)
 
     def some(self, first: int, count: int, name: str = "references") -> FixedReference:
-        """Return some of the inputs as reference values; ``name`` is the setting that asks for them."""
+        """Return some of the inputs as reference values ``[count, *shape]``.
+
+        Args:
+            first: The first input to use.
+            count: How many inputs to use.
+            name: The setting that asks for them, for messages.
+
+        Raises:
+            HoldfastError: There are not enough examples.
+        """
         chosen = self.x[first : first + count]
         if len(chosen) < count:
             raise HoldfastError(f"{name} asks for more than the {len(self)} examples there are.")
@@ -46,12 +55,12 @@ class Examples:
 
     @property
     def random_words(self) -> RandomWords | None:
-        """Random words of the model; None if inputs are no texts."""
+        """A reference of random words; None if inputs are no texts."""
         return None if self.text_model is None else self.text_model.random_words
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """All words of the model; None if inputs are no texts."""
+        """The words that the model knows; None if inputs are no texts."""
         if self.text_model is None:
             return None
         return Vocabulary(FixedReference(self.text_model.known_vectors), self.text_model.known_names)
@@ -59,14 +68,17 @@ class Examples:
 
 @dataclass(frozen=True)
 class DataSet(ABC):
-    """A source of examples. Subclass as a frozen dataclass whose fields are its settings in ``[data]``.
+    """A source of examples. Subclass it as a frozen dataclass whose fields are its settings in ``[data]``.
+
+    A subclass that sets ``name`` can be named in experiment files.
 
     Attributes:
-        name: What it is called in experiment files.
-        modality: The kind of its inputs: the name of a modality.
+        name: The name in experiment files.
+        modality: The name of the modality of its inputs.
         networks: Names of the networks that read it, the default first.
-        all_there: Whether an experiment may ask for more examples than there are, and then gets all.
-        root: The folder or file with the full set; None: what the package holds.
+        allow_fewer: Whether an experiment that asks for more examples than there are gets all of them. Otherwise it is
+            refused.
+        root: The folder or file to read. None: the examples that the package contains.
         first: The first example to use.
         count: How many examples to use.
     """
@@ -75,7 +87,7 @@ class DataSet(ABC):
     name: ClassVar[str]
     modality: ClassVar[str]
     networks: ClassVar[tuple[str, ...]]
-    all_there: ClassVar[bool] = False
+    allow_fewer: ClassVar[bool] = False
 
     root: str | None = None
     first: int = 0
@@ -94,28 +106,42 @@ class DataSet(ABC):
         """Return the examples that the experiment may use.
 
         Args:
-            network: The network of the experiment; it may say how inputs are prepared.
-            limit: Use at most this many.
+            network: The network of the experiment. It states how inputs are prepared.
+            limit: The experiment uses at most this many. None: ``count`` of them.
             device: Where the network computes.
+
+        Returns:
+            At least the examples up to ``first + count``; the experiment takes the slice that ``wanted`` returns.
+
+        Raises:
+            HoldfastError: The data cannot be read.
         """
 
     def training(self) -> tuple[Any, Any]:
-        """Return the training and the test split, to train a network on."""
+        """Return the training and the test split, to train a network on.
+
+        Raises:
+            HoldfastError: There is no training split.
+        """
         raise HoldfastError(f"{self.name} has no training split: use other weights.")
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Names of the classes of a network that is trained on it."""
+        """Names of the classes; empty if the network states them."""
         return ()
 
     def wanted(self, available: int, limit: int | None) -> slice:
-        """Return which of the available examples the experiment uses.
+        """Return the slice of the examples that the experiment uses.
+
+        Args:
+            available: How many examples there are.
+            limit: Use at most this many. None: ``count`` of them.
 
         Raises:
-            HoldfastError: There are not enough.
+            HoldfastError: There are not enough examples.
         """
         stop = self.first + min(self.count, limit or self.count)
-        if self.all_there and self.first < available:
+        if self.allow_fewer and self.first < available:
             stop = min(stop, available)
         if stop > available:
             raise HoldfastError(

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST in experiments, and the network that reads them."""
+"""MNIST, Fashion-MNIST and the digit network in experiments."""
 
 from __future__ import annotations
 
@@ -19,14 +19,22 @@ from holdfast.models.torch import TorchModel
 
 @dataclass(frozen=True)
 class MnistData(DataSet):
-    """Test digits of MNIST: the first thousand are embedded, ``root`` is a folder with all of them."""
+    """Test digits of MNIST.
+
+    Attributes:
+        root: A folder with the idx files of the full set. None: the first thousand digits.
+    """
 
     name: ClassVar[str] = "mnist"
     modality: ClassVar[str] = "image"
     networks: ClassVar[tuple[str, ...]] = ("mnist-cnn",)
 
     def read(self, split: Literal["train", "test"] = "test") -> Digits:
-        """Return a split."""
+        """Read a split.
+
+        Raises:
+            HoldfastError: It cannot be read, or is not among the files.
+        """
         return mnist(self.root, split=split)
 
     def load(self, network: Any, limit: int | None, device: str) -> Examples:
@@ -47,7 +55,11 @@ class MnistData(DataSet):
 
 @dataclass(frozen=True)
 class FashionData(MnistData):
-    """Test images of Fashion-MNIST, from the folder ``root``."""
+    """Test images of Fashion-MNIST.
+
+    Attributes:
+        root: A folder with its idx files. The package does not contain them.
+    """
 
     name: ClassVar[str] = "fashion-mnist"
 
@@ -63,7 +75,11 @@ class FashionData(MnistData):
 
 @dataclass(frozen=True)
 class MnistCnn(Network):
-    """The digit network: embedded weights, a file, or trained on the data of the experiment."""
+    """The digit network.
+
+    Attributes:
+        weights: ``"embedded"`` (trained on MNIST), ``"train"`` (on the data of the experiment) or a safetensors file.
+    """
 
     name: ClassVar[str] = "mnist-cnn"
 
@@ -71,7 +87,7 @@ class MnistCnn(Network):
         if self.weights == "embedded":
             if data.name != MnistData.name:
                 raise HoldfastError(
-                    'model.weights should be "train" or a file: the embedded network knows digits only.'
+                    'model.weights should be "train" or a file: the embedded network classifies digits only.'
                 )
             return mnist_cnn().on(place.device), {}
         path = self._trained(data, place) if self.weights == "train" else Path(self.weights)
@@ -82,12 +98,12 @@ class MnistCnn(Network):
         return TorchModel(module, bounds=(0, 1), classes=data.class_names).on(place.device), about
 
     def _trained(self, data: DataSet, place: Place) -> Path:
-        """Return the file of weights trained on the data; it is made if training is allowed."""
+        """Return the file of weights trained on the data. Train them if it is missing and training is allowed."""
         content = json.dumps([data.name, self.epochs, self.seed])
         path = place.folder / f"weights-{hashlib.sha256(content.encode()).hexdigest()[:8]}.safetensors"
         if not path.exists() and place.train:
             training, test = data.training()
-            told = place.progress
+            report = place.progress
             train_cnn(
                 training,
                 test,
@@ -95,6 +111,6 @@ class MnistCnn(Network):
                 epochs=self.epochs or EPOCHS,
                 seed=self.seed,
                 device=place.device,
-                progress=None if told is None else lambda done, total, _: told(done, total),
+                progress=None if report is None else lambda done, total, _: report(done, total),
             )
         return path

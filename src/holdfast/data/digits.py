@@ -1,4 +1,7 @@
-"""MNIST and Fashion-MNIST: a thousand digits inside the package, full sets from a folder or their public mirrors."""
+"""MNIST and Fashion-MNIST, and the digit network.
+
+The package contains a thousand test digits. Full sets are read from a folder or downloaded from a mirror.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,13 @@ from holdfast.models.torch import TorchModel
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 FASHION_MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DIGITS = tuple("0123456789")
+"""Names of the classes of MNIST."""
 FASHION = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
-"""What the classes of Fashion-MNIST are."""
-_LONGEST = 64 * 2**20  # bytes a download may have; the largest file has 10 MB
+"""Names of the classes of Fashion-MNIST."""
+_LARGEST = 64 * 2**20  # bytes of the largest download that is accepted; the largest file has 26 MB
 _PREFIX = {"train": "train", "test": "t10k"}
 
-# SHA-256 of the uncompressed files: however a mirror compresses them, a download is checked.
+# SHA-256 of the uncompressed files, because mirrors compress them differently.
 _CHECKSUM = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
@@ -47,7 +51,12 @@ _FASHION_CHECKSUM = {
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images ``x [N, 1, 28, 28]`` in [0, 1] and their classes ``y [N]``."""
+    """Images of 28 x 28 pixels and their classes.
+
+    Attributes:
+        x: Images ``[N, 1, 28, 28]`` with values from 0 to 1.
+        y: Their classes ``[N]``.
+    """
 
     x: Tensor
     y: Tensor
@@ -63,14 +72,25 @@ def mnist(
     download: bool = False,
     mirror: str = MIRROR,
 ) -> Digits:
-    """The first 1,000 test digits, embedded; with ``root``, a full split from idx or idx.gz files there.
+    """Read MNIST (LeCun et al. 1998).
 
-    ``download=True`` fetches what ``root`` lacks from ``mirror`` and keeps it only if its checksum is right.
+    Args:
+        root: A folder with idx or idx.gz files. None: the first 1,000 test digits, which the package contains.
+        split: The split to read.
+        download: Download files that ``root`` lacks. A file is stored only if its checksum is right.
+        mirror: The address to download them from.
+
+    Returns:
+        The digits of the split.
+
+    Raises:
+        HoldfastError: A file is missing, damaged or cannot be downloaded, or the training split is read without
+            ``root``.
     """
     _check_split(split)
     if root is None:
         if split == "train":
-            raise HoldfastError("only test digits are embedded: name a root folder for the training split.")
+            raise HoldfastError("the package contains test digits only: name a root folder for the training split.")
         folder = files("holdfast.data") / "files"
         with as_file(folder / "mnist-1000-images.gz") as images, as_file(folder / "mnist-1000-labels.gz") as labels:
             return _digits(read_bytes(images), read_bytes(labels), "the embedded digits")
@@ -84,15 +104,29 @@ def fashion_mnist(
     download: bool = False,
     mirror: str = FASHION_MIRROR,
 ) -> Digits:
-    """A full split of Fashion-MNIST (Xiao et al. 2017, MIT licence) from idx or idx.gz files in ``root``.
+    """Read Fashion-MNIST (Xiao et al. 2017, MIT licence).
 
-    ``download=True`` fetches what ``root`` lacks from ``mirror`` and keeps it only if its checksum is right.
+    Args:
+        root: A folder with idx or idx.gz files.
+        split: The split to read.
+        download: Download files that ``root`` lacks. A file is stored only if its checksum is right.
+        mirror: The address to download them from.
+
+    Returns:
+        The images of the split.
+
+    Raises:
+        HoldfastError: A file is missing, damaged or cannot be downloaded.
     """
     return _split(Path(root), split, download, mirror, _FASHION_CHECKSUM)
 
 
 def mnist_cnn() -> TorchModel:
-    """The embedded digit network (see its model card for how it was trained and what it reaches)."""
+    """Load the digit network that the package contains. Its model card states training and accuracy.
+
+    Returns:
+        A model of images ``[R, 1, 28, 28]`` with values from 0 to 1 and ten classes.
+    """
     network = mnist_cnn_network()
     with as_file(files("holdfast.data") / "files" / "mnist-cnn.safetensors") as path:
         load_weights(network, path)
@@ -100,7 +134,18 @@ def mnist_cnn() -> TorchModel:
 
 
 def load_weights(network: nn.Module, path: Path) -> dict[str, str]:
-    """Fill a network from a safetensors file and return what the file says about it; nothing in it is executed."""
+    """Load weights from a safetensors file. Nothing in the file is executed.
+
+    Args:
+        network: The network, changed in place.
+        path: The file.
+
+    Returns:
+        The metadata of the file.
+
+    Raises:
+        HoldfastError: The file cannot be read, or its weights are those of another network.
+    """
     try:
         network.load_state_dict(load_file(path))
         with safe_open(path, "pt") as file:
@@ -110,9 +155,12 @@ def load_weights(network: nn.Module, path: Path) -> dict[str, str]:
 
 
 def _digits(images: bytes, labels: bytes, name: str) -> Digits:
+    """Return the digits in the bytes of two idx files."""
     x, y = parse_idx(images, f"the images in {name}"), parse_idx(labels, f"the labels in {name}")
     if x.ndim != 3 or y.ndim != 1 or len(x) != len(y):
-        raise HoldfastError(f"{name}: {tuple(x.shape)} images and {tuple(y.shape)} labels do not belong together.")
+        raise HoldfastError(
+            f"{name} should be images [N, 28, 28] and labels [N], got shapes {tuple(x.shape)} and {tuple(y.shape)}."
+        )
     return Digits(x.float().div_(255).unsqueeze(1), y.long())
 
 
@@ -122,21 +170,24 @@ def _check_split(split: str) -> None:
 
 
 def _split(root: Path, split: str, download: bool, mirror: str, checksum: dict[str, str]) -> Digits:
+    """Read a split from a folder; warn if a file is not the one that is known by its name."""
     _check_split(split)
     names = [f"{_PREFIX[split]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1")]
-    images, labels = (_find(root, name, download, mirror, checksum[name]) for name in names)
-    found = _digits(images, labels, str(root))
+    images, labels = (_read(root, name, download, mirror, checksum[name]) for name in names)
+    digits = _digits(images, labels, str(root))
     for name, content in zip(names, (images, labels), strict=True):
         if hashlib.sha256(content).hexdigest() != checksum[name]:
             warnings.warn(
-                f"{name} in {root} is not the known file of that name, going by its checksum: another data set?",
+                f"{name} in {root} is not the known file of that name, because its checksum differs: it may be another "
+                "data set.",
                 HoldfastWarning,
                 stacklevel=4,
             )
-    return found
+    return digits
 
 
-def _find(root: Path, name: str, download: bool, mirror: str, checksum: str) -> bytes:
+def _read(root: Path, name: str, download: bool, mirror: str, checksum: str) -> bytes:
+    """Return the content of a file of the set, decompressed."""
     for path in (root / name, root / f"{name}.gz"):
         if path.exists():
             return read_bytes(path)
@@ -146,17 +197,18 @@ def _find(root: Path, name: str, download: bool, mirror: str, checksum: str) -> 
 
 
 def _download(root: Path, name: str, mirror: str, checksum: str) -> bytes:
+    """Download a file into the folder and return its content, decompressed."""
     address = f"{mirror.rstrip('/')}/{name}.gz"
     try:
         with urllib.request.urlopen(address, timeout=60) as reply:
-            raw = reply.read(_LONGEST + 1)
+            raw = reply.read(_LARGEST + 1)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise HoldfastError(f"cannot download {address}: {error}.") from error
-    if len(raw) > _LONGEST:
-        raise HoldfastError(f"{address} is larger than any MNIST file: nothing was kept.")
+        raise HoldfastError(f"cannot download {address}: {first_line(error)}") from error
+    if len(raw) > _LARGEST:
+        raise HoldfastError(f"{address} is larger than any file of MNIST: nothing was stored.")
     with atomic(root / f"{name}.gz") as part:
         part.write_bytes(raw)
         content = read_bytes(part)
         if hashlib.sha256(content).hexdigest() != checksum:
-            raise HoldfastError(f"{address} is not the known {name} (wrong checksum): nothing was kept.")
+            raise HoldfastError(f"{address} is not the known {name} (wrong checksum): nothing was stored.")
     return content

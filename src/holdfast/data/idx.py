@@ -1,4 +1,4 @@
-"""The idx file format of MNIST and its relatives: big-endian header, then raw bytes."""
+"""The idx file format of MNIST: a big-endian header, then raw bytes."""
 
 from __future__ import annotations
 
@@ -12,32 +12,58 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
+from holdfast.files import atomic
 
 _UNSIGNED_BYTE = 0x08
 
 
 def read_idx(path: Path) -> Tensor:
-    """The uint8 tensor in an idx file, gzip-compressed or not."""
+    """Read the uint8 tensor of an idx file.
+
+    Args:
+        path: The file, gzip-compressed or not.
+
+    Returns:
+        The tensor, with the shape that the header states.
+
+    Raises:
+        HoldfastError: The file cannot be read, or is no idx file of unsigned bytes.
+    """
     return parse_idx(read_bytes(path), str(path))
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file's content, with gzip undone where the file is compressed."""
+    """Read a file and decompress it if it is compressed by gzip.
+
+    Raises:
+        HoldfastError: The file cannot be read.
+    """
     try:
         raw = path.read_bytes()
         return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
     except (OSError, EOFError, zlib.error) as error:
-        raise HoldfastError(f"cannot read {path}: {error}.") from error
+        raise HoldfastError(f"cannot read {path}: {first_line(error)}") from error
 
 
 def parse_idx(raw: bytes, name: str) -> Tensor:
-    """The uint8 tensor that the bytes of an idx file spell."""
+    """Return the uint8 tensor in the bytes of an idx file.
+
+    Args:
+        raw: The content of the file, not compressed.
+        name: What the file is called in messages.
+
+    Returns:
+        The tensor, with the shape that the header states.
+
+    Raises:
+        HoldfastError: The bytes are no idx file of unsigned bytes.
+    """
     if len(raw) < 4 or raw[:2] != b"\x00\x00":
         raise HoldfastError(f"{name} is not an idx file: it does not start with two zero bytes.")
     kind, dimensions = raw[2], raw[3]
     if kind != _UNSIGNED_BYTE:
-        raise HoldfastError(f"{name} holds idx type {kind:#04x}; only unsigned bytes (0x08) are read.")
+        raise HoldfastError(f"{name} should hold unsigned bytes (idx type 0x08), got idx type {kind:#04x}.")
     header = 4 + 4 * dimensions
     if len(raw) < header:
         raise HoldfastError(f"{name} is cut short: its header needs {header} bytes, the file has {len(raw)}.")
@@ -50,7 +76,16 @@ def parse_idx(raw: bytes, name: str) -> Tensor:
 
 
 def write_idx(path: Path, values: Tensor) -> None:
-    """Write a uint8 tensor as a gzip-compressed idx file, the same bytes every time."""
+    """Write a gzip-compressed idx file; the same values give the same bytes.
+
+    Args:
+        path: The file to write. Its folder is created if needed.
+        values: A tensor of any shape with values from 0 to 255.
+
+    Raises:
+        HoldfastError: The file cannot be written.
+    """
     array = values.to(torch.uint8).cpu().numpy()
     header = struct.pack(f">BBBB{array.ndim}I", 0, 0, _UNSIGNED_BYTE, array.ndim, *array.shape)
-    path.write_bytes(gzip.compress(header + array.tobytes(), compresslevel=9, mtime=0))
+    with atomic(path) as part:
+        part.write_bytes(gzip.compress(header + array.tobytes(), compresslevel=9, mtime=0))

@@ -1,4 +1,4 @@
-"""The interface of networks in experiments: by name, with their weights."""
+"""The interface of networks in experiments: a name, weights, and how inputs are prepared."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from holdfast.text import TextModel
 
 
 class Place(NamedTuple):
-    """Where a network is made.
+    """Where a network computes and where its weights are stored.
 
     Attributes:
-        folder: Where weights that an experiment trains are kept.
-        device: Where it computes.
-        train: Whether to train weights that are not there. Otherwise untrained ones are enough, to plan with.
+        folder: The folder of weights that an experiment trains.
+        device: Where the network computes.
+        train: Whether to train weights that are not in the folder. Otherwise the network stays untrained, which is
+            enough to plan an experiment.
         progress: Called with (done, total) epochs.
     """
 
@@ -32,7 +33,12 @@ class Place(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """How images are cut for a network: pixels a side, and the share of the shorter side that is kept."""
+    """How photographs are prepared for a network.
+
+    Attributes:
+        size: Pixels a side.
+        crop: Share of the shorter side that is kept.
+    """
 
     size: int
     crop: float
@@ -40,15 +46,20 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Network(ABC):
-    """A network by name. Subclass as a frozen dataclass whose fields are its settings in ``[model]``.
+    """A network by name. Subclass it as a frozen dataclass whose fields are its settings in ``[model]``.
+
+    A subclass that sets ``name`` can be named in experiment files and on the command line.
 
     Attributes:
-        name: What it is called in experiment files and on the command line.
-        variants: Whether it is a library of networks, called ``name:VARIANT``.
-        variant: The network of the library.
-        weights: ``"embedded"``, ``"train"`` or a file.
-        epochs: How long to train it; None: the network's default.
+        name: The name in experiment files and on the command line.
+        variants: Whether this is a library of networks, which are named ``name:VARIANT``.
+        variant: The name of the network in the library; empty if this is no library.
+        weights: ``"embedded"`` (those of the package or the library), ``"train"`` or a file.
+        epochs: Epochs of training. None: the network's default.
         seed: Seed of the training.
+
+    Raises:
+        HoldfastError: A variant is missing or not allowed, or ``epochs`` is less than 1.
     """
 
     registry: ClassVar[Registry[Network]] = Registry("network", "holdfast.data")
@@ -67,41 +78,75 @@ class Network(ABC):
     def __post_init__(self) -> None:
         if bool(self.variant) != self.variants:
             shown = f"{self.name}:NAME" if self.variants else self.name
-            raise HoldfastError(f"expected the network {shown}, got {self.called}.")
+            raise HoldfastError(f"expected the network {shown}, got {self.full_name}.")
         if self.epochs is not None and self.epochs < 1:
             raise HoldfastError(f"epochs must be at least 1, got {self.epochs}.")
 
     @property
-    def called(self) -> str:
-        """Its whole name."""
+    def full_name(self) -> str:
+        """The name, with the variant of a library."""
         return f"{self.name}:{self.variant}" if self.variant else self.name
 
     @abstractmethod
     def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
-        """Return the model, and facts about it for the report."""
+        """Make the model.
+
+        Args:
+            data: The data set of the experiment.
+            examples: Its examples.
+            place: Where the network computes and where its weights are stored.
+
+        Returns:
+            The model, and facts about it for the report.
+
+        Raises:
+            HoldfastError: There are no such weights, or they are those of another network.
+        """
 
     def prepared(self) -> Prepared:
-        """Return how photographs are cut for it."""
-        raise HoldfastError(f"{self.called} reads no photographs.")
+        """Return how photographs are prepared for it.
+
+        Raises:
+            HoldfastError: It is not a network for photographs.
+        """
+        raise HoldfastError(f"{self.full_name} reads no photographs.")
 
     def text_model(self, device: str) -> TextModel:
-        """Return the network with its reader of texts."""
-        raise HoldfastError(f"{self.called} reads no texts.")
+        """Return the network with its reader of texts.
+
+        Args:
+            device: Where the network computes.
+
+        Raises:
+            HoldfastError: It is not a network for texts, or it cannot be loaded.
+        """
+        raise HoldfastError(f"{self.full_name} reads no texts.")
 
     @classmethod
     def parse(cls, text: str, **settings: Any) -> Network:
-        """Make a network from its name, such as ``mnist-cnn`` or ``torchvision:resnet50``.
+        """Make a network from its name.
+
+        Args:
+            text: A name, such as ``mnist-cnn`` or ``torchvision:resnet50``.
+            **settings: Other fields of the network.
 
         Raises:
             HoldfastError: There is no such network; the nearest name is suggested.
         """
         name, _, variant = text.partition(":")
-        made: Network = cls.registry.maker(name)(variant=variant, **settings)
-        return made
+        network: Network = cls.registry.maker(name)(variant=variant, **settings)
+        return network
 
 
 def shown_names(names: tuple[str, ...]) -> str:
-    """Return names of networks as text, those of libraries with ``:NAME``."""
+    """Return names of networks for a message.
+
+    Args:
+        names: Names of networks; a library is shown with ``:NAME``.
+
+    Returns:
+        The names, joined by commas and "or".
+    """
     known = Network.registry.classes()
     shown = [f"{name}:NAME" if known[name].variants else name for name in names]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"

@@ -1,4 +1,4 @@
-"""Network architectures the package carries weights for."""
+"""The architecture of the digit network whose weights the package contains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from torch import nn
 
 
 def mnist_cnn() -> nn.Sequential:
-    """The paper's kind of digit network: two 5x5 convolutions (20, 50), 500 hidden units, logits out."""
+    """Make the digit network of the paper, with random weights.
+
+    Two convolutions of 5 x 5 with 20 and 50 channels, each followed by ReLU and 2 x 2 max-pooling, then 500 hidden
+    units.
+
+    Returns:
+        A module from images ``[R, 1, 28, 28]`` to logits ``[R, 10]``.
+    """
     return nn.Sequential(
         nn.Conv2d(1, 20, 5),
         nn.ReLU(),

@@ -1,4 +1,4 @@
-"""Photographs as inputs: any file a camera or the web may hand over, cut to the square a network reads."""
+"""Photographs as inputs: image files, cropped and scaled to the square that a network reads."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 
 _MOST_PIXELS = 100_000_000  # a file that claims more is refused before it fills the memory
-_SMALLEST = 64  # pixels a side from which an image is looked at as a photograph
-_KINDS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+_SMALLEST = 64  # pixels a side of the smallest image that counts as a photograph
+_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
 @dataclass(frozen=True, eq=False)
 class Photos:
-    """Images ``x [N, 3, size, size]`` in [0, 1], their files' names, and their classes ``y [N]``, -1 if not known."""
+    """Photographs and their classes.
+
+    Attributes:
+        x: Images ``[N, 3, size, size]`` with values from 0 to 1.
+        names: The names of their files.
+        y: Their classes ``[N]``; -1 if unknown.
+    """
 
     x: Tensor
     names: tuple[str, ...]
@@ -31,17 +37,39 @@ class Photos:
 
 
 def is_photograph(shape: Sequence[int]) -> bool:
-    """Whether inputs of that shape are pictures with colours, large enough to recognise things in."""
+    """Return whether inputs of a shape are colour images ``[3, H, W]`` of at least 64 pixels a side."""
     return len(shape) == 3 and shape[0] == 3 and min(shape[1:]) >= _SMALLEST
 
 
 def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Tensor:
-    """One file as ``[3, size, size]`` in [0, 1]: turned upright, colours made RGB, the middle of it, scaled.
+    """Read an image file: turn it upright, convert it to RGB, crop its middle and scale it.
 
-    ``crop`` is the share of the shorter side that is kept, as networks are tested with. Transparent parts become white.
+    Transparent pixels become white.
+
+    Args:
+        path: The file, in a format that Pillow reads.
+        size: Pixels a side of the result.
+        crop: Share of the shorter side that is kept. Networks are usually tested with 0.875.
+
+    Returns:
+        The image ``[3, size, size]`` with values from 0 to 1.
+
+    Raises:
+        HoldfastError: An argument is out of range, or the file cannot be read or has too many pixels.
     """
     if size < 1 or not 0 < crop <= 1:
         raise HoldfastError(f"a photograph needs size >= 1 and 0 < crop <= 1, got {size} and {crop}.")
+    picture = _open(path)
+    side = crop * min(picture.size)
+    left, top = ((length - side) / 2 for length in picture.size)
+    box = (left, top, left + side, top + side)
+    picture = picture.resize((size, size), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
+    pixels = torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).reshape(size, size, 3)
+    return pixels.permute(2, 0, 1).float().div_(255).contiguous()
+
+
+def _open(path: str | Path) -> Image.Image:
+    """Return an image file as an upright RGB picture."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
@@ -51,44 +79,52 @@ def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Ten
                         f"{path} claims {file.width} x {file.height} pixels, more than the {_MOST_PIXELS:,} that are "
                         "read: scale it down first."
                     )
-                picture = _flat(ImageOps.exif_transpose(file))
+                return _rgb(ImageOps.exif_transpose(file))
+    except HoldfastError:
+        raise
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        raise HoldfastError(f"cannot read the image {path}: {error}.") from error
-    side = crop * min(picture.size)
-    left, top = ((length - side) / 2 for length in picture.size)
-    box = (left, top, left + side, top + side)
-    picture = picture.resize((size, size), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
-    pixels = torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).reshape(size, size, 3)
-    return pixels.permute(2, 0, 1).float().div_(255).contiguous()
+        raise HoldfastError(f"cannot read the image {path}: {first_line(error)}") from error
 
 
-def _flat(picture: Image.Image) -> Image.Image:
-    """RGB whatever it was: grey, palette, CMYK, 16 bits, with alpha (laid on white)."""
+def _rgb(picture: Image.Image) -> Image.Image:
+    """Return a picture of any mode (grey, palette, CMYK, 16 bits, with alpha) as RGB on white."""
     if picture.mode in ("I;16", "I;16B", "I;16L", "I"):
         picture = picture.point(lambda value: value / 256).convert("L")
     if "A" in picture.getbands() or "transparency" in picture.info:
         picture = picture.convert("RGBA")
-        paper = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(paper, picture)
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture)
     return picture.convert("RGB")
 
 
 def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None, crop: float = 0.875) -> Photos:
-    """Photographs in folders named by class, as ImageNet's validation set is laid out; classes in the order of names.
+    """Read photographs from a folder with one folder for each class, such as the validation set of ImageNet.
 
-    Files that lie in ``root`` itself have no class. ``limit`` takes the first so many, going round the classes;
-    ``size`` and ``crop`` are those of ``read_photo``.
+    Photographs come in turn: the first of every class, the second of every class, and so on. Those in ``root`` itself
+    have no class and come last.
+
+    Args:
+        root: The folder. Classes are numbered by the alphabetical order of its folders.
+        size: Pixels a side, as for ``read_photo``.
+        limit: Read at most this many. None: all of them.
+        crop: Share of the shorter side that is kept, as for ``read_photo``.
+
+    Returns:
+        The photographs. Their names are paths relative to ``root``.
+
+    Raises:
+        HoldfastError: There is no such folder, it has no photographs, or one cannot be read.
     """
     root = Path(root)
     if not root.is_dir():
         raise HoldfastError(f"there is no folder {root}.")
     classes = sorted(path.name for path in root.iterdir() if path.is_dir())
-    found = [*_one_of_each([_photos_in(root / name) for name in classes]), *_photos_in(root)]
-    if not found:
-        raise HoldfastError(f"{root} has no photographs ({', '.join(_KINDS)}), nor folders of them.")
-    chosen = found[:limit]
-    place = {name: number for number, name in enumerate(classes)}
-    labels = torch.tensor([place.get(path.parent.name, -1) if path.parent != root else -1 for path in chosen])
+    paths = [*_in_turn([_photos_in(root / name) for name in classes]), *_photos_in(root)]
+    if not paths:
+        raise HoldfastError(f"{root} has no photographs ({', '.join(_SUFFIXES)}), nor folders of them.")
+    chosen = paths[:limit]
+    number = {name: place for place, name in enumerate(classes)}
+    labels = torch.tensor([number.get(path.parent.name, -1) if path.parent != root else -1 for path in chosen])
     return Photos(
         torch.stack([read_photo(path, size, crop=crop) for path in chosen]),
         tuple(str(path.relative_to(root)) for path in chosen),
@@ -97,9 +133,11 @@ def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None,
 
 
 def _photos_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in _KINDS)
+    """Return the image files in a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in _SUFFIXES)
 
 
-def _one_of_each(folders: list[list[Path]]) -> Iterator[Path]:
+def _in_turn(folders: list[list[Path]]) -> Iterator[Path]:
+    """Yield the first file of each folder, then the second of each, and so on."""
     for turn in range(max(map(len, folders), default=0)):
         yield from (folder[turn] for folder in folders if turn < len(folder))

@@ -1,4 +1,4 @@
-"""Movie reviews in which people marked what decides: ERASER (DeYoung et al. 2020; Zaidan & Eisner 2008)."""
+"""Movie reviews with rationales, words that people marked as decisive (Zaidan & Eisner 2008; DeYoung et al. 2020)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from holdfast.analyses.agreement import Marks
-from holdfast.data.archive import files_of
+from holdfast.data.archive import read_files
 from holdfast.data.dataset import Examples
 from holdfast.data.texts import Texts
 from holdfast.data.topics import TextData, class_numbers
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.text import Word
 from holdfast.text import split as words_of
 
 SENTIMENTS = ("negative", "positive")
-_MOST_MARKED = 0.5  # of a passage's words: where people mark more, any word is right
+"""Names of the classes of movie reviews."""
+Spans = tuple[tuple[int, int], ...]
+"""Start and end of each of several parts of a text."""
+_MOST_MARKED = 0.5  # share of the words of a passage: if people mark more, nearly any ranking agrees with them
 
 
 @dataclass(frozen=True)
 class _Review:
-    """Lines of tokens, and which tokens of the whole review people marked."""
+    """A review: lines of tokens, and the numbers of the tokens that people marked."""
 
     name: str
     label: int
@@ -34,38 +37,57 @@ class _Review:
 
 
 def movie_reviews(root: str | Path, split: Literal["train", "val"] = "val") -> Texts:
-    """Whole reviews of a folder or archive of ERASER's movies; the training ones without those of ``val``."""
+    """Read whole movie reviews of ERASER.
+
+    Args:
+        root: A folder or archive (.zip, .tar.gz) with ERASER's movies.
+        split: The split to read. Training reviews that are also in ``val`` are left out.
+
+    Returns:
+        The reviews, one line for each of their lines.
+
+    Raises:
+        HoldfastError: The reviews cannot be read.
+    """
     reviews = _reviews(Path(root), split)
     if split == "train":
-        held_out = {review.name for review in _reviews(Path(root), "val")}
-        reviews = [review for review in reviews if review.name not in held_out]
+        validation = {review.name for review in _reviews(Path(root), "val")}
+        reviews = [review for review in reviews if review.name not in validation]
     texts = tuple("\n".join(" ".join(line) for line in review.lines) for review in reviews)
-    return Texts(texts, torch.tensor([one.label for one in reviews]), SENTIMENTS, tuple(one.name for one in reviews))
-
-
-Spans = tuple[tuple[int, int], ...]
-"""Where in a text something begins and ends."""
+    return _with_sentiments(texts, reviews)
 
 
 def movie_passages(root: str | Path, most: int = 40) -> tuple[Texts, list[Spans]]:
-    """A passage of every review of ``val``, and what people marked in it.
+    """Read one passage of each review of ``val``, with the parts that people marked.
 
-    The line of the first mark that fits, and the lines after it, then those before it, while there is room for ``most``
-    words.
-    Passages of which people marked more than half are left out.
+    A passage starts from the first line with a mark that is short enough. The lines after it are added, then those
+    before it, up to ``most`` words. Passages without a mark, or with marks on more than half of their words, are left
+    out.
+
+    Args:
+        root: A folder or archive (.zip, .tar.gz) with ERASER's movies.
+        most: The most words of a passage.
+
+    Returns:
+        The passages, and the marked parts of each.
+
+    Raises:
+        HoldfastError: The reviews cannot be read.
     """
-    texts, labels, names, marks = [], [], [], []
-    for review in _reviews(Path(root), "val"):
-        found = _passage(review, most)
-        if found is not None:
-            texts.append(found[0])
-            marks.append(found[1])
-            labels.append(review.label)
-            names.append(review.name)
-    return Texts(tuple(texts), torch.tensor(labels), SENTIMENTS, tuple(names)), marks
+    reviews = _reviews(Path(root), "val")
+    passages = [(review, passage) for review in reviews if (passage := _passage(review, most)) is not None]
+    texts = tuple(text for _, (text, _) in passages)
+    return _with_sentiments(texts, [review for review, _ in passages]), [spans for _, (_, spans) in passages]
+
+
+def _with_sentiments(texts: tuple[str, ...], reviews: Sequence[_Review]) -> Texts:
+    """Return texts with the labels and names of their reviews."""
+    labels = torch.tensor([review.label for review in reviews], dtype=torch.long)
+    return Texts(texts, labels, SENTIMENTS, tuple(review.name for review in reviews))
 
 
 def _passage(review: _Review, most: int) -> tuple[str, Spans] | None:
+    """Return a passage and its marked parts; None if no line with a mark gives one."""
     starts = [0]
     for line in review.lines:
         starts.append(starts[-1] + len(line))
@@ -90,7 +112,7 @@ def _passage(review: _Review, most: int) -> tuple[str, Spans] | None:
 
 
 def _joined(review: _Review, starts: list[int], first: int, last: int) -> tuple[str, Spans]:
-    """The lines as one text, and where the marked tokens stand."""
+    """Return some lines as one text, and where the marked tokens are in it."""
     text, spans = "", []
     for number in range(first, last):
         for place, token in enumerate(review.lines[number]):
@@ -102,7 +124,12 @@ def _joined(review: _Review, starts: list[int], first: int, last: int) -> tuple[
 
 
 def marked_words(words: Sequence[Word], spans: Spans) -> frozenset[int]:
-    """The numbers of the words that a span touches."""
+    """Return the numbers of the words that overlap a marked part.
+
+    Args:
+        words: The words of a text.
+        spans: The marked parts of the text.
+    """
     return frozenset(
         number
         for number, word in enumerate(words)
@@ -111,25 +138,27 @@ def marked_words(words: Sequence[Word], spans: Spans) -> frozenset[int]:
 
 
 def _reviews(root: Path, split: str) -> list[_Review]:
-    held = {}
-    for name, content in files_of(root, lambda name: name.endswith(f"{split}.jsonl") or "docs/" in name):
-        held[name.rsplit("/", 1)[-1]] = content
-    if f"{split}.jsonl" not in held:
+    """Read all reviews of a split."""
+    files = {}
+    for name, content in read_files(root, lambda name: name.endswith(f"{split}.jsonl") or "docs/" in name):
+        files[name.rsplit("/", 1)[-1]] = content
+    if f"{split}.jsonl" not in files:
         raise HoldfastError(f"{root} has no {split}.jsonl: it should hold ERASER's movies.")
-    found = []
+    reviews = []
     try:
-        for line in held[f"{split}.jsonl"].decode("utf-8").splitlines():
+        for line in files[f"{split}.jsonl"].decode("utf-8").splitlines():
             entry = json.loads(line)
             name = str(entry["annotation_id"])
-            lines = tuple(tuple(one.split()) for one in held[name].decode("utf-8").splitlines())
+            lines = tuple(tuple(one.split()) for one in files[name].decode("utf-8").splitlines())
             label = ("NEG", "POS").index(entry["classification"])
-            found.append(_Review(name, label, lines, frozenset(_marked(entry))))
+            reviews.append(_Review(name, label, lines, frozenset(_marked_tokens(entry))))
     except (KeyError, ValueError, TypeError) as error:
-        raise HoldfastError(f"{root} does not hold ERASER's movies: {error}.") from error
-    return found
+        raise HoldfastError(f"{root} does not hold ERASER's movies: {first_line(error)}") from error
+    return reviews
 
 
-def _marked(entry: dict[str, Any]) -> Iterator[int]:
+def _marked_tokens(entry: dict[str, Any]) -> Iterator[int]:
+    """Yield the numbers of the tokens that people marked."""
     for group in entry["evidences"]:
         for span in group:
             yield from range(int(span["start_token"]), int(span["end_token"]))
@@ -137,9 +166,13 @@ def _marked(entry: dict[str, Any]) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class MovieData(TextData):
-    """Passages of movie reviews in which people marked what decides, from ERASER's folder or archive ``root``.
+    """Passages of movie reviews in which people marked the decisive words.
 
-    Passages that the network gets wrong are left out: marks do not explain a prediction that people do not share.
+    Passages that the network classifies wrongly are left out: marks do not explain a prediction that people do not
+    share.
+
+    Attributes:
+        root: A folder or archive with ERASER's movies. The package does not contain them.
     """
 
     name: ClassVar[str] = "eraser-movies"
@@ -147,18 +180,20 @@ class MovieData(TextData):
     def load(self, network: Any, limit: int | None, device: str) -> Examples:
         model = network.text_model(device)
         if self.root is None:
-            raise HoldfastError(f"{self.name} are not embedded: name their folder or archive with --data.")
+            raise HoldfastError(f"reviews of {self.name} are not embedded: name their folder or archive with --data.")
         passages, marked = movie_passages(self.root, most=self.max_words)
         spans = dict(zip(passages.names, marked, strict=True))
         texts = self.readable(passages, model)
         numbers = class_numbers(texts, model)
         if numbers is None:
             raise HoldfastError(
-                f"people marked what is {' or '.join(texts.classes)}, and the network has other classes: name one that "
-                "was trained on movies with --weights."
+                f"the passages are {' or '.join(texts.classes)}, and the network has other classes: name one that was "
+                "trained on movies with --weights."
             )
         labels = torch.tensor(numbers)[texts.y]
-        texts = texts.some((model.ask(texts.texts).label.cpu() == labels).nonzero()[:, 0].tolist())
+        texts = texts.select((model.ask(texts.texts).label.cpu() == labels).nonzero()[:, 0].tolist())
+        if not len(texts):
+            raise HoldfastError("the network classifies every passage wrongly: name a better one with --weights.")
         examples = self.examples(texts, model)
         assert examples.sentences is not None
         marks = {

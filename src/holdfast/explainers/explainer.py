@@ -71,7 +71,7 @@ class Explainer(ABC):
             HoldfastError: The cases or the model do not fit this explainer.
         """
         check_cases(cases)
-        check_access(self, cases.model, lambda: _fitting(cases.model.access))
+        check_access(self, cases.model, Explainer.registry)
         return self.rank(cases, progress)
 
     @abstractmethod
@@ -137,11 +137,6 @@ def read_explainer(given: Any) -> Explainer:
         HoldfastError: ``given`` is none of these.
     """
     return Explainer.registry.instance(given, Explainer)  # type: ignore[type-abstract]  # only checked against
-
-
-def _fitting(access: Access) -> list[str]:
-    """Return the names of the explainers that a model with this access is enough for."""
-    return [name for name, cls in Explainer.registry.classes().items() if cls.requires <= access]
 
 
 def case_by_case(cases: Cases, work: Callable[[slice], Tensor], rows: int, progress: Progress | None) -> Tensor:

@@ -67,7 +67,7 @@ class TextModality(Modality):
         assert subject.sentences is not None
         assert subject.text_model is not None
         assert explanation.moves is not None
-        sentences, left = subject.sentences, subject.sentences.left[0]
+        sentences, left = subject.sentences, subject.sentences.omitted[0]
         words, text, notes = sentences.words[0], sentences.texts[0], list(explanation.notes)
         if left:
             notes.insert(0, f"the model reads {len(words)} words of this text: the last {left} are left out.")

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
 from holdfast.errors import HoldfastError, unknown_name
+from holdfast.registry import Registry
 
 
 class Access(IntEnum):
@@ -172,7 +173,6 @@ def class_number(name: str, classes: Sequence[str]) -> int:
 # ---------------------------------------------------------------------- the one check
 
 
-@runtime_checkable
 class Requiring(Protocol):
     """Whatever states what it requires of a model."""
 
@@ -183,23 +183,20 @@ class Requiring(Protocol):
         """What this instance requires, given its settings."""
 
 
-Method = TypeVar("Method", bound=Requiring)
-
-
-def check_access(method: Requiring, model: Model, others: Callable[[], Sequence[str]] | None = None) -> None:
+def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> None:
     """Refuse a method that requires more than the model gives. This is the only place that does.
 
     Args:
         method: An explainer, criterion or robustness method.
         model: The model it is asked to work on.
-        others: Names of methods of the same kind that the model would do for.
+        registry: All methods of the same kind.
 
     Raises:
         HoldfastError: The model does not give what the method needs; the message names methods that would fit.
     """
     if method.needs <= model.access:
         return
-    fitting = list(others()) if others is not None else []
+    fitting = [name for name, cls in registry.classes().items() if cls.requires <= model.access]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
     raise HoldfastError(
         f"{type(method).__name__} needs {method.needs}, and the {type(model).__name__} gives only {model.access}: {hint}."

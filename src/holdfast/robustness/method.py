@@ -135,7 +135,7 @@ class Robustness(ABC):
 
     def _check(self, cases: Cases) -> None:
         check_cases(cases)
-        check_access(self, cases.model, lambda: _fitting(cases.model.access))
+        check_access(self, cases.model, Robustness.registry)
 
     def _measure_all(
         self, cases: Cases, subsets: Tensor, start: Tensor | None, witness: Tensor | None, progress: Progress | None
@@ -167,11 +167,6 @@ class Robustness(ABC):
         )
         self._share(measured, subsets)
         return measured
-
-
-def _fitting(access: Access) -> list[str]:
-    """Return the names of the methods that a model with this access is enough for."""
-    return [name for name, cls in Robustness.registry.classes().items() if cls.requires <= access]
 
 
 def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:

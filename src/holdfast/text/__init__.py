@@ -1,4 +1,4 @@
-"""Texts: words as features, and what classifiers of texts make of them."""
+"""Texts: words as features, readers of words, and classifiers over word vectors."""
 
 from holdfast.text.huggingface import huggingface, transformer
 from holdfast.text.model import Reader, Reading, Sentences, TextModel, WordReader, embed

@@ -1,4 +1,4 @@
-"""Any sequence classifier of Hugging Face's transformers, asked through its word vectors."""
+"""Sequence classifiers of Hugging Face transformers, perturbed through their token embeddings."""
 
 from __future__ import annotations
 
@@ -15,58 +15,95 @@ from holdfast.features import FIXED
 from holdfast.text.model import Reader, Reading, TextModel, embed
 from holdfast.text.words import Word
 
-_PROBES = (1, 7)  # words of the texts that a model is tried on
-_AGREE = 1e-2  # of the largest logit: rounding, of half precision too, no more
+_PROBES = (1, 7)  # lengths of the texts that a model is tested on
+_TOLERANCE = 1e-2  # of the largest logit: enough for the rounding of half precision
 
 
 def huggingface(
     model: Any, tokenizer: Any, classes: Sequence[str] | None = None, *, device: torch.device | str | None = None
 ) -> TextModel:
-    """An ``AutoModelForSequenceClassification`` and its tokenizer as a ``TextModel``.
+    """Make a ``TextModel`` of a sequence classifier and its tokenizer.
 
-    Perturbations move the vectors that the model looks its tokens up in. Special tokens and padding never move; the
-    pieces of one word move together. ``classes`` are the model's own ``id2label`` if not given. The model is put into
-    eval mode, its weights are frozen, and it stays where it is or goes to ``device``.
+    Perturbations move the embeddings of tokens. Special tokens and padding never move. The tokens of one word move
+    together. The model is put into eval mode, and its weights are frozen. It is tested on two texts: its logits must be
+    the same whether it gets tokens or embeddings with padding::
 
-    >>> model = hf.text.huggingface(AutoModelForSequenceClassification.from_pretrained(name),
-    ...                             AutoTokenizer.from_pretrained(name))
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        model = hf.text.huggingface(
+            AutoModelForSequenceClassification.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+        )
+
+    Args:
+        model: An ``AutoModelForSequenceClassification`` whose ``forward`` takes ``inputs_embeds``.
+        tokenizer: Its fast tokenizer.
+        classes: Names of the classes. None: those in the model's configuration (``id2label``).
+        device: Where the model computes. None: where it is.
+
+    Returns:
+        The model of texts.
+
+    Raises:
+        HoldfastError: The model takes no embeddings, ignores the attention mask or returns no logits, or the tokenizer
+            is slow or belongs to another model.
     """
     if "inputs_embeds" not in inspect.signature(model.forward).parameters:
-        raise HoldfastError(f"{type(model).__name__} takes no inputs_embeds: its words cannot be moved.")
+        raise HoldfastError(f"{type(model).__name__} takes no inputs_embeds, which perturbations need.")
     if not getattr(tokenizer, "is_fast", False):
-        raise HoldfastError(f"{type(tokenizer).__name__} does not tell which pieces are a word: use a fast tokenizer.")
+        raise HoldfastError(f"{type(tokenizer).__name__} does not say which tokens form a word: use a fast tokenizer.")
     model = model.eval().requires_grad_(False)
     model = model if device is None else model.to(device)
-    reader = PieceReader(model, tokenizer)
+    reader = TokenReader(model, tokenizer)
     if classes is None:
-        told = getattr(model.config, "id2label", None) or {}
-        classes = [str(told[number]) for number in sorted(told)]
+        names = getattr(model.config, "id2label", None) or {}
+        classes = [str(names[number]) for number in sorted(names)]
     text_model = TextModel(reader, ThroughVectors(model), classes)
     _check_agreement(text_model, model, tokenizer)
     return text_model
 
 
 def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
-    """A sequence classifier by its name on the hub, or from a folder; weights only as safetensors."""
+    """Load a sequence classifier of transformers.
+
+    Weights are read from safetensors only, and no code of the model's repository is run.
+
+    Args:
+        name: Its name on the Hugging Face hub, or a folder.
+        device: Where the model computes.
+
+    Returns:
+        The model of texts, as ``huggingface`` makes it.
+
+    Raises:
+        HoldfastError: transformers is not installed, or the model cannot be loaded or has no trained classifier.
+    """
     try:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer  # an optional extra
     except ImportError as error:
-        raise HoldfastError('transformers are not installed: pip install "holdfast[text]".') from error
+        raise HoldfastError('a network of Hugging Face requires transformers: pip install "holdfast[text]".') from error
     try:
-        model, told = AutoModelForSequenceClassification.from_pretrained(
+        model, loading = AutoModelForSequenceClassification.from_pretrained(
             name, use_safetensors=True, output_loading_info=True, trust_remote_code=False
         )
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
         raise HoldfastError(f"cannot load {name}: {first_line(error)}") from error
-    if told["missing_keys"]:
-        lacking = sorted(told["missing_keys"])[0]
-        raise HoldfastError(f"{name} has no trained head for classification: {lacking} is not in its weights.")
+    if loading["missing_keys"]:
+        missing = sorted(loading["missing_keys"])[0]
+        raise HoldfastError(f"{name} has no trained head for classification: {missing} is not in its weights.")
     return huggingface(model, tokenizer, device=device)
 
 
-class PieceReader(Reader):
-    """Words as a fast tokenizer cuts them, each one or more pieces."""
+class TokenReader(Reader):
+    """A reader that splits texts with a fast tokenizer: each word is one token or more.
+
+    Args:
+        model: The classifier, for its token embeddings and its longest input.
+        tokenizer: Its fast tokenizer.
+
+    Raises:
+        HoldfastError: The tokenizer has more tokens than the model has embeddings.
+    """
 
     def __init__(self, model: Any, tokenizer: Any):
         self.tokenizer = tokenizer
@@ -74,7 +111,8 @@ class PieceReader(Reader):
         self.longest = min(int(tokenizer.model_max_length), _positions(model))
         if len(tokenizer) > len(self.vectors):
             raise HoldfastError(
-                f"the tokenizer knows {len(tokenizer)} tokens, the model {len(self.vectors)}: they are not a pair."
+                f"the tokenizer knows {len(tokenizer)} tokens and the model {len(self.vectors)}: use the tokenizer of "
+                "this model."
             )
         self.names = _names(tokenizer, len(self.vectors))
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
@@ -83,30 +121,36 @@ class PieceReader(Reader):
         whole = self.tokenizer(text, truncation=False, verbose=False).encodings[0]
         cut = self.tokenizer(text, truncation=True, max_length=self.longest).encodings[0]
         spans = self._spans(text, cut)
-        place = {word: at for at, word in enumerate(spans)}
+        index = {word: number for number, word in enumerate(spans)}
         words = tuple(Word(text[start:end], start, end) for start, end in spans.values())
         owner = tuple(
-            FIXED if row in self._special else place.get(word, FIXED)
+            FIXED if row in self._special else index.get(word, FIXED)
             for row, word in zip(cut.ids, cut.word_ids, strict=True)
         )
         unknown = self.tokenizer.unk_token_id
-        known = any(row != unknown for row, one in zip(cut.ids, owner, strict=True) if one != FIXED)
+        known = any(row != unknown for row, word in zip(cut.ids, owner, strict=True) if word != FIXED)
         return Reading(words, tuple(cut.ids), owner, len(self._spans(text, whole)) - len(spans), known)
 
-    def _spans(self, text: str, read: Any) -> dict[int, tuple[int, int]]:
-        """Where each word of an encoding stands, without the blanks that some tokenizers count to it."""
-        found = {}
-        for row, word in zip(read.ids, read.word_ids, strict=True):
-            if word is not None and row not in self._special and word not in found:
-                start, end = read.word_to_chars(word)
+    def _spans(self, text: str, encoding: Any) -> dict[int, tuple[int, int]]:
+        """Return where each word of an encoding is, without the blanks that some tokenizers count to it."""
+        spans = {}
+        for row, word in zip(encoding.ids, encoding.word_ids, strict=True):
+            if word is not None and row not in self._special and word not in spans:
+                start, end = encoding.word_to_chars(word)
                 inside = text[start:end].strip()
                 start = text.index(inside, start)
-                found[word] = (start, start + len(inside))
-        return {word: span for word, span in found.items() if span[0] < span[1]}
+                spans[word] = (start, start + len(inside))
+        return {word: span for word, span in spans.items() if span[0] < span[1]}
 
 
 class ThroughVectors(nn.Module):
-    """A transformer as a network over ``[R, L, E + 1]``: vectors, and whether a token stands there."""
+    """A transformer as a network over ``[R, L, E + 1]``: token embeddings, and whether there is a token.
+
+    The name of this class is part of the keys of stored results.
+
+    Args:
+        model: The classifier. It takes ``inputs_embeds`` and ``attention_mask``.
+    """
 
     def __init__(self, model: nn.Module):
         super().__init__()
@@ -114,17 +158,19 @@ class ThroughVectors(nn.Module):
         self.train(model.training)
 
     def forward(self, rows: Tensor) -> Tensor:
-        there = (rows[..., -1] > 0.5).long()
-        logits: Tensor = self.model(inputs_embeds=rows[..., :-1], attention_mask=there).logits
+        """Return the logits ``[R, C]`` of inputs ``[R, L, E + 1]``."""
+        is_token = (rows[..., -1] > 0.5).long()
+        logits: Tensor = self.model(inputs_embeds=rows[..., :-1], attention_mask=is_token).logits
         return logits
 
 
 def _names(tokenizer: Any, count: int) -> tuple[str | None, ...]:
-    """What the tokens that are whole words are called."""
+    """Return the words of those tokens that are whole words, and None for the others."""
     tokens = tokenizer.convert_ids_to_tokens(list(range(min(count, len(tokenizer)))))
     special = set(tokenizer.all_special_ids)
-    begun = {mark: sum(str(token).startswith(mark) for token in tokens) for mark in ("Ġ", "▁")}
-    mark = next((mark for mark, times in begun.items() if 10 * times > len(tokens)), "")  # of words, not letters
+    # Some tokenizers mark tokens that begin a word. A mark on few tokens is just a character.
+    marked = {mark: sum(str(token).startswith(mark) for token in tokens) for mark in ("Ġ", "▁")}
+    mark = next((mark for mark, times in marked.items() if 10 * times > len(tokens)), "")
     names = [
         token.removeprefix(mark)
         if row not in special and token is not None and token.startswith(mark) and token.removeprefix(mark).isalpha()
@@ -135,34 +181,34 @@ def _names(tokenizer: Any, count: int) -> tuple[str | None, ...]:
 
 
 def _positions(model: Any) -> int:
-    """How many tokens the model has places for; some of its table may be kept for padding, as RoBERTa's first two."""
-    told = getattr(model.config, "max_position_embeddings", None) or 0
-    places = [told] if told > 0 else []
+    """Return the most tokens that the model can read; position tables may reserve rows for padding, as RoBERTa's do."""
+    stated = getattr(model.config, "max_position_embeddings", None) or 0
+    limits = [stated] if stated > 0 else []
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.rsplit(".", 1)[-1] in ("position_embeddings", "embed_positions"):
-            kept = 0 if module.padding_idx is None else module.padding_idx + 1
-            places.append(module.num_embeddings - kept)
-    return min(places, default=512)
+            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - reserved)
+    return min(limits, default=512)
 
 
 def _check_agreement(text_model: TextModel, model: Any, tokenizer: Any) -> None:
-    """Refuse a model that answers otherwise through its vectors, padding beside it, than to its own tokens."""
+    """Refuse a model whose logits for padded embeddings differ from those for its own tokens."""
     ordinary = [row for row, name in enumerate(text_model.reader.names) if name is not None]
     if not ordinary:
         raise HoldfastError(f"the {type(tokenizer).__name__} knows no word: are all its files there?")
     probes = [tokenizer.decode(ordinary[:: max(1, len(ordinary) // count)][:count]) for count in _PROBES]
     device = text_model.classifier.device
-    read = [torch.tensor(text_model.reader(text).rows) for text in probes]
-    rows = nn.utils.rnn.pad_sequence(read, batch_first=True, padding_value=-1)
+    tokens = [torch.tensor(text_model.reader(text).rows) for text in probes]
+    rows = nn.utils.rnn.pad_sequence(tokens, batch_first=True, padding_value=-1)
     answers = [model(**tokenizer(text, return_tensors="pt").to(device)) for text in probes]
     if not hasattr(answers[0], "logits"):
         raise HoldfastError(f"{type(model).__name__} returns no logits: use an AutoModelForSequenceClassification.")
-    ours = text_model.classifier(embed(rows, text_model.reader.vectors).to(device))
-    for mine, answer in zip(ours, answers, strict=True):
-        own = answer.logits[0].to(ours)
-        off = float((mine - own).abs().max())
-        if not off <= _AGREE * float(own.abs().max()) + 1e-5:
+    embedded = text_model.classifier(embed(rows, text_model.reader.vectors).to(device))
+    for logits, answer in zip(embedded, answers, strict=True):
+        expected = answer.logits[0].to(embedded)
+        difference = float((logits - expected).abs().max())
+        if not difference <= _TOLERANCE * float(expected.abs().max()) + 1e-5:
             raise HoldfastError(
                 f"{type(model).__name__} answers through inputs_embeds otherwise than to its own tokens (logits differ "
-                f"by {off:.2g}): it does not take padding or vectors as they are meant."
+                f"by {difference:.2g}): it must respect attention_mask and use inputs_embeds as they are."
             )

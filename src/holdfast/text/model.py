@@ -1,4 +1,4 @@
-"""A classifier of texts: what reads words, the vectors that stand for them, and a network over the vectors."""
+"""A classifier of texts: a reader that turns words into vectors, and a network over the vectors."""
 
 from __future__ import annotations
 
@@ -21,23 +21,33 @@ from holdfast.text.words import Vocabulary, Word, split
 
 
 class Reading(NamedTuple):
-    """A text as a model reads it: ``rows`` of its vectors, and for each the number of the word it belongs to.
+    """One text as a model reads it: L tokens, each a row of the reader's vectors.
 
-    ``FIXED`` in the place of such a number: a special token, which never moves. ``words`` are those that were read and
-    ``left`` how many more the text has; ``known`` is whether any of them means something to the model.
+    Attributes:
+        words: The words that are read.
+        rows: Of each token: its row in ``Reader.vectors``. Length L.
+        owner: Of each token: the index in ``words`` of the word that it is a part of, or ``FIXED`` for a special
+            token, which no perturbation moves. Length L.
+        omitted: How many more words the text has than the model reads.
+        known: Whether the model has a vector for at least one of the words.
     """
 
     words: tuple[Word, ...]
     rows: tuple[int, ...]
     owner: tuple[int, ...]
-    left: int = 0
+    omitted: int = 0
     known: bool = True
 
 
 class Reader(ABC):
-    """``reader(text) -> Reading``: text to words, and words to rows of ``vectors [V, E]``.
+    """``reader(text) -> Reading``: splits a text into words, and looks the words up in a table of vectors.
 
-    ``names [V]`` are what rows are called, None where no word stands behind one.
+    Subclass it for another way to split texts, then make a ``TextModel`` of it.
+
+    Attributes:
+        vectors: The table ``[V, E]``.
+        names: Of each of the V rows: the word that it is the vector of, or None if it is that of a part of a word or
+            of a special token.
     """
 
     vectors: Tensor
@@ -45,11 +55,28 @@ class Reader(ABC):
 
     @abstractmethod
     def __call__(self, text: str) -> Reading:
-        """Read one text."""
+        """Read one text.
+
+        Args:
+            text: Any text; it may have no word.
+
+        Returns:
+            Its words and tokens.
+        """
 
 
 class WordReader(Reader):
-    """One row a word of a vocabulary, up to ``longest`` of them."""
+    """A reader for networks over word vectors: each word is one token.
+
+    >>> reader = WordReader(Vocabulary(("cat", "the"), torch.eye(2)), longest=3)
+    >>> reading = reader("The zebra, the cat, the end.")
+    >>> [word.text for word in reading.words], reading.rows, reading.omitted
+    (['The', 'zebra', 'the'], (1, 2, 1), 3)
+
+    Args:
+        vocabulary: The words that have a vector. All other words share the row after the last one.
+        longest: Read this many words of a text and omit the others.
+    """
 
     def __init__(self, vocabulary: Vocabulary, longest: int = 200):
         self.vocabulary, self.longest = vocabulary, longest
@@ -58,17 +85,25 @@ class WordReader(Reader):
     def __call__(self, text: str) -> Reading:
         words = split(text)
         rows = tuple(self.vocabulary.row(word.text) for word in words)[: self.longest]
-        read = tuple(words[: self.longest])
         known = any(row < len(self.vocabulary) for row in rows)
-        return Reading(read, rows, tuple(range(len(rows))), len(words) - len(read), known)
+        return Reading(tuple(words[: self.longest]), rows, tuple(range(len(rows))), len(words) - len(rows), known)
 
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Texts as inputs ``x [B, L, E + 1]``: vectors, and a last number that is 1 where a token stands, 0 in padding.
+    """A batch of texts as inputs of a network.
 
-    Feature j of text i is ``words[i][j]``; the last number, special tokens and padding never move. ``rows [B, L]`` are
-    the vectors' numbers, -1 in padding. ``left`` is how many more words each text has than the model reads.
+    ``x[i, t]`` is the vector of token t of text i, followed by 1; it is 0 throughout where text i has no token t.
+    Feature j of text i is the word ``words[i][j]``: its coordinates are the vectors of all its tokens. The last
+    coordinate of a token, special tokens and padding belong to no feature and never move.
+
+    Attributes:
+        texts: The B texts.
+        words: Of each text: the words that are read.
+        x: Inputs ``[B, L, E + 1]``, where L is the number of tokens of the longest text.
+        rows: Rows of the tokens in ``Reader.vectors``, ``[B, L]``; -1 is padding.
+        features: The words as features.
+        omitted: Of each text: how many more words it has than the model reads.
     """
 
     texts: tuple[str, ...]
@@ -76,25 +111,44 @@ class Sentences:
     x: Tensor
     rows: Tensor
     features: Features
-    left: tuple[int, ...]
+    omitted: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def __getitem__(self, which: slice) -> Sentences:
         parts = (self.texts[which], self.words[which], self.x[which], self.rows[which])
-        return Sentences(*parts, self.features.at(which), self.left[which])
+        return Sentences(*parts, self.features.at(which), self.omitted[which])
 
 
 class TextModel:
-    """A network over word vectors that can be asked about texts.
+    """A reader and a network over its vectors: a classifier that can be asked about texts.
 
-    >>> model = TextModel(WordReader(Vocabulary.read("glove.6B.100d.txt")), network, classes=("sports", "politics"))
-    >>> cases = model.ask(["The goalie made 40 saves."], target="politics")      # why sports and not politics?
-    >>> ranking = hf.GreedyAS.words()(cases)                                   # its five keywords
+    >>> from holdfast.text import BiLstm
+    >>> vocabulary = Vocabulary(("goalie", "law", "puck", "the"), torch.eye(4))
+    >>> model = TextModel(WordReader(vocabulary), BiLstm(4, classes=2).eval(), classes=("sports", "politics"))
+    >>> sentences = model.read(["The goalie stopped the puck.", "The law."])
+    >>> sentences.x.shape                        # B = 2 texts, L = 5 words, E + 1 = 5
+    torch.Size([2, 5, 5])
+    >>> cases = model.ask(sentences)             # why this class?
+    >>> cases.features.count                     # the words of the longest text
+    5
 
-    ``network`` maps ``[R, L, E + 1]`` to logits, as ``Sentences.x`` is laid out. Word vectors may go anywhere: there
-    are no bounds, and a radius that is not found stays infinite. The network stays where it is, or goes to ``device``.
+    The coordinates of a word vector are not bounded, so a radius stays infinite if no change of the decision is found.
+
+    Args:
+        reader: From a text to rows of vectors ``[V, E]``.
+        network: From inputs ``[R, L, E + 1]``, as in ``Sentences``, to scores ``[R, C]``. It must be in eval mode.
+        classes: Names of the C classes.
+        device: Where the network computes. None: where it is.
+        chunk: Rows that go through the network at once. Default: see ``TorchModel``.
+
+    Attributes:
+        reader: The reader.
+        classifier: The network as a model of embedded texts. Explainers, criteria and robustness methods use it.
+
+    Raises:
+        HoldfastError: An argument is malformed, or the network is in training mode.
     """
 
     def __init__(
@@ -111,32 +165,42 @@ class TextModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes."""
+        """Names of the classes; their numbers if none were given; empty until the model has been asked once."""
         return self.classifier.classes
 
     def read(self, texts: str | Sequence[str]) -> Sentences:
-        """Texts as inputs; says which are cut, and refuses those without a word that is known."""
+        """Return texts as inputs. Warn about texts that are longer than the model reads.
+
+        Args:
+            texts: A text or several.
+
+        Returns:
+            The texts, embedded and padded to the longest.
+
+        Raises:
+            HoldfastError: There is no text, or a text has no word that the model knows.
+        """
         if not isinstance(texts, Sequence):
             raise HoldfastError(f"expected a text or several, got {type(texts).__name__}.")
         texts = (texts,) if isinstance(texts, str) else tuple(texts)
         if not texts:
-            raise HoldfastError("name at least one text.")
-        read = [self._read(number, text) for number, text in enumerate(texts)]
-        longest = max(len(one.rows) for one in read)
-        rows = torch.full((len(read), longest), -1)
-        owner = torch.full((len(read), longest), FIXED)
-        for number, one in enumerate(read):
-            rows[number, : len(one.rows)] = torch.tensor(one.rows)
-            owner[number, : len(one.owner)] = torch.tensor(one.owner)
-        words, x = tuple(one.words for one in read), embed(rows, self.reader.vectors)
-        names = tuple(tuple(word.text for word in of) for of in words)
+            raise HoldfastError("expected at least one text, got none.")
+        readings = [self._reading(number, text) for number, text in enumerate(texts)]
+        longest = max(len(reading.rows) for reading in readings)
+        rows = torch.full((len(readings), longest), -1)
+        owner = torch.full((len(readings), longest), FIXED)
+        for number, reading in enumerate(readings):
+            rows[number, : len(reading.rows)] = torch.tensor(reading.rows)
+            owner[number, : len(reading.owner)] = torch.tensor(reading.owner)
+        words, x = tuple(reading.words for reading in readings), embed(rows, self.reader.vectors)
+        names = tuple(tuple(word.text for word in one) for one in words)
         features = self._features(rows, owner, names)
-        return Sentences(texts, words, x, rows, features, tuple(one.left for one in read))
+        return Sentences(texts, words, x, rows, features, tuple(reading.omitted for reading in readings))
 
     def knows(self, text: str) -> bool:
-        """Whether the text has a word that means something to the model."""
-        read = self.reader(text)
-        return bool(read.words) and read.known
+        """Return whether a text has a word that the model knows; ``read`` refuses texts without one."""
+        reading = self.reader(text)
+        return bool(reading.words) and reading.known
 
     def ask(
         self,
@@ -144,44 +208,60 @@ class TextModel:
         label: Any = None,
         target: Any = None,
     ) -> Cases:
-        """Why this label (the prediction if none is given), and not ``target``? Classes by number or by name."""
+        """Ask "why ``label`` (and not ``target``)?" about texts.
+
+        Args:
+            texts: A text, several, or what ``read`` returned.
+            label: The class to explain, by number or name, one for all texts or one for each. Default: the prediction.
+            target: The class asked about, in the same forms. Default: none, so that any other class is a change.
+
+        Returns:
+            The cases, with words as features.
+
+        Raises:
+            HoldfastError: A text or a class does not fit the model.
+        """
         sentences = texts if isinstance(texts, Sentences) else self.read(texts)
         return self.classifier.ask(sentences.x, label, target, sentences.features)
 
     @cached_property
     def known_names(self) -> tuple[str, ...]:
-        """All words that have a vector of their own."""
+        """The W words that have a vector of their own."""
         return tuple(name for name in self.reader.names if name is not None)
 
     @cached_property
     def known_vectors(self) -> Tensor:
-        """Their vectors ``[words, E]``."""
+        """The vectors ``[W, E]`` of ``known_names``."""
         return self.reader.vectors[[row for row, name in enumerate(self.reader.names) if name is not None]]
 
     @cached_property
     def random_words(self) -> RandomWords:
-        """A reference for what is taken away: another word, drawn at random."""
+        """A reference that replaces a word by a random one of ``known_names``."""
         return RandomWords(torch.cat([self.known_vectors, torch.ones_like(self.known_vectors[:, :1])], 1))
 
-    def _read(self, number: int, text: str) -> Reading:
-        if not isinstance(text, str) or not text.strip():
-            raise HoldfastError(f"text {number} is empty." if isinstance(text, str) else f"text {number} is no text.")
-        read = self.reader(text)
-        if not read.words:
-            raise HoldfastError(f"text {number} has no word in it: {_brief(text)!r}.")
-        if not read.known:
-            count = len(read.words)
-            raise HoldfastError(f"the model knows none of the {count} words of text {number}: {_brief(text)!r}.")
-        if read.left:
+    def _reading(self, number: int, text: str) -> Reading:
+        """Read one text; refuse it if it has no known word, and warn if it is too long."""
+        if not isinstance(text, str):
+            raise HoldfastError(f"text {number} is no text: expected a str, got {type(text).__name__}.")
+        if not text.strip():
+            raise HoldfastError(f"text {number} is empty.")
+        reading = self.reader(text)
+        count = len(reading.words)
+        if not reading.words:
+            raise HoldfastError(f"text {number} has no word in it: {_shortened(text)!r}.")
+        if not reading.known:
+            raise HoldfastError(f"the model knows none of the {count} words of text {number}: {_shortened(text)!r}.")
+        if reading.omitted:
             warnings.warn(
-                f"text {number} has {len(read.words) + read.left} words, more than the model reads at a time: the last "
-                f"{read.left} are left out.",
+                f"text {number} has {count + reading.omitted} words, more than the model reads at a time: the last "
+                f"{reading.omitted} are left out.",
                 HoldfastWarning,
                 stacklevel=4,
             )
-        return read
+        return reading
 
     def _features(self, rows: Tensor, owner: Tensor, names: tuple[tuple[str, ...], ...]) -> Features:
+        """Return words as features of inputs ``[B, L, E + 1]``."""
         words = Features.tokens(rows >= 0, owner)
         width = self.reader.vectors.shape[1]
         ids = torch.cat([words.ids.expand(-1, -1, width), torch.full_like(words.ids, FIXED)], 2)
@@ -189,10 +269,22 @@ class TextModel:
 
 
 def embed(rows: Tensor, vectors: Tensor) -> Tensor:
-    """The inputs ``[B, L, E + 1]`` that rows ``[B, L]`` of the vectors make; -1 is padding."""
-    there = (rows >= 0).to(vectors)[..., None]
-    return torch.cat([vectors[rows.clamp_min(0)] * there, there], 2)
+    """Return the inputs of a network over word vectors.
+
+    >>> embed(torch.tensor([[1, -1]]), torch.tensor([[5.0, 6.0], [7.0, 8.0]])).tolist()
+    [[[7.0, 8.0, 1.0], [0.0, 0.0, 0.0]]]
+
+    Args:
+        rows: The row of each token in ``vectors``, ``[B, L]``; -1 is padding.
+        vectors: The vectors ``[V, E]``.
+
+    Returns:
+        Inputs ``[B, L, E + 1]``: the vector of a token followed by 1, or zeros for padding.
+    """
+    is_token = (rows >= 0).to(vectors)[..., None]
+    return torch.cat([vectors[rows.clamp_min(0)] * is_token, is_token], 2)
 
 
-def _brief(text: str) -> str:
+def _shortened(text: str) -> str:
+    """Return the beginning of a text, for a message."""
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -1,9 +1,9 @@
-"""Words of a text, and the vectors that stand for them."""
+"""Words of a text, and the vectors that represent them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -14,14 +14,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SHORT = re.compile(r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))$", re.IGNORECASE)
 
 
 class Word(NamedTuple):
-    """A word and where it stands in its text: ``text[start:end]``."""
+    """A word and its position in a text.
+
+    Attributes:
+        text: The word as it is written.
+        start: The position of its first character.
+        end: The position after its last character, so that it is ``text[start:end]`` of the whole text.
+    """
 
     text: str
     start: int
@@ -29,19 +35,47 @@ class Word(NamedTuple):
 
 
 def split(text: str) -> list[Word]:
-    """The words of a text in order, without punctuation; short forms are two words, as in GloVe: do + n't, it + 's."""
-    found = []
+    """Split a text into words without punctuation.
+
+    A short form is two words, as in the vocabulary of GloVe.
+
+    >>> [word.text for word in split("It's fine, don't worry.")]
+    ['It', "'s", 'fine', 'do', "n't", 'worry']
+
+    Args:
+        text: Any text.
+
+    Returns:
+        Its words in order; none if it has no letter and no digit.
+    """
+    words = []
     for match in _WORD.finditer(text):
         start, end = match.span()
         short = _SHORT.search(text, start, end)
         cut = end if short is None or short.start() == start else short.start()
-        found += [Word(text[a:b], a, b) for a, b in ((start, cut), (cut, end)) if a < b]
-    return found
+        words += [Word(text[a:b], a, b) for a, b in ((start, cut), (cut, end)) if a < b]
+    return words
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words in lower case and their ``vectors [V, E]``; one more row, the mean of all, stands for unknown words."""
+    """Words and their vectors.
+
+    A word that is not in the vocabulary gets the mean of all vectors.
+
+    >>> vocabulary = Vocabulary(("cat", "dog"), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    >>> vocabulary.row("Cat"), vocabulary.row("zebra")
+    (0, 2)
+    >>> vocabulary.rows[2].tolist()
+    [0.5, 0.5]
+
+    Attributes:
+        words: V words in lower case, each once.
+        vectors: Their vectors ``[V, E]``.
+
+    Raises:
+        HoldfastError: A word has no vector or is named twice.
+    """
 
     words: tuple[str, ...]
     vectors: Tensor
@@ -49,7 +83,8 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.words) or not self.words:
             raise HoldfastError(
-                f"a vocabulary needs a vector for each of its {len(self.words)} words, got {tuple(self.vectors.shape)}."
+                f"a vocabulary needs a vector for each of its {len(self.words)} words, got vectors of shape "
+                f"{tuple(self.vectors.shape)}."
             )
         if len(self.number) != len(self.words):
             raise HoldfastError("a vocabulary must name each word once.")
@@ -59,44 +94,70 @@ class Vocabulary:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The row of every word."""
+        """The row of each word in ``vectors``."""
         return {word: row for row, word in enumerate(self.words)}
 
     def row(self, word: str) -> int:
-        """The row of a word however it is written; that past the last if it is unknown."""
+        """Return the row of a word in ``rows``.
+
+        Args:
+            word: A word in upper or lower case, with a straight or a curly apostrophe.
+
+        Returns:
+            Its row from 0 to V - 1, or V if it is unknown.
+        """
         return self.number.get(word.lower().replace("’", "'"), len(self.words))
 
     @cached_property
     def rows(self) -> Tensor:
-        """All vectors ``[V + 1, E]``, that for unknown words last."""
+        """All vectors ``[V + 1, E]``; the last one, the mean of the others, is that of unknown words."""
         return torch.cat([self.vectors, self.vectors.mean(0, keepdim=True)])
 
     @classmethod
     def read(cls, path: str | PathLike[str], keep: Sequence[str] | None = None, most: int | None = None) -> Vocabulary:
-        """Vectors from a text file as GloVe's, or fastText's: a word and its numbers a line, the commonest words first.
+        """Read word vectors from a text file of GloVe, word2vec or fastText.
 
-        Words with capitals are passed over, since texts are read in lower case.
-        ``keep`` and ``most``: only these words, and only so many.
+        Each line is a word and its numbers, the most frequent words first. A first line with the number of words and
+        of dimensions is skipped. So are words with capitals, because texts are compared in lower case.
+
+        Args:
+            path: The file, in UTF-8.
+            keep: Read these words only. None: all of them.
+            most: Read at most this many words. None: all of them.
+
+        Returns:
+            The words in the order of the file.
+
+        Raises:
+            HoldfastError: The file cannot be read, or its lines are no word vectors.
         """
-        wanted = None if keep is None else set(keep)
-        words: dict[str, np.ndarray] = {}
-        width = 0
+        malformed = f"{path} holds no word vectors: each line should be a word and numbers, as many as in the first."
         try:
             with Path(path).open(encoding="utf-8") as file:
-                for line in file:
-                    parts = line.rstrip().split(" ")  # fastText ends its lines with a blank
-                    if not width and len(parts) == 2 and all(part.isdigit() for part in parts):
-                        continue  # word2vec's and fastText's first line: how many words, how many numbers each
-                    width = width or len(parts) - 1
-                    word = " ".join(parts[:-width])  # GloVe's largest file has words with blanks inside
-                    if most is not None and len(words) >= most:
-                        break
-                    if (wanted is None or word in wanted) and word not in words and word == word.lower():
-                        words[word] = np.array(parts[-width:], dtype=np.float32)
+                words = _read_lines(file, None if keep is None else set(keep), most)
         except (OSError, UnicodeDecodeError) as error:
-            raise HoldfastError(f"cannot read word vectors from {path}: {error}.") from error
+            raise HoldfastError(f"cannot read word vectors from {path}: {first_line(error)}") from error
         except ValueError as error:
-            raise HoldfastError(f"{path} holds no word vectors: its lines should be a word and numbers.") from error
-        if not words or not width:
-            raise HoldfastError(f"{path} holds no word vectors: its lines should be a word and numbers.")
+            raise HoldfastError(malformed) from error
+        if not words:
+            raise HoldfastError(malformed)
         return cls(tuple(words), torch.from_numpy(np.stack(list(words.values()))))
+
+
+def _read_lines(lines: Iterable[str], keep: set[str] | None, most: int | None) -> dict[str, np.ndarray]:
+    """Return vectors by word, in the order of the lines; raises ValueError for a line that is no vector."""
+    words: dict[str, np.ndarray] = {}
+    width = 0
+    for line in lines:
+        parts = line.rstrip().split(" ")  # fastText ends its lines with a blank
+        if not width and len(parts) == 2 and all(part.isdigit() for part in parts):
+            continue  # the first line of word2vec and fastText: the number of words and of dimensions
+        width = width or len(parts) - 1
+        word = " ".join(parts[:-width])  # the largest file of GloVe has words with blanks inside
+        if most is not None and len(words) >= most:
+            break
+        if (keep is None or word in keep) and word not in words and word == word.lower():
+            if not 0 < width < len(parts):
+                raise ValueError("a line has no word or no numbers")
+            words[word] = np.array(parts[-width:], dtype=np.float32)
+    return words
