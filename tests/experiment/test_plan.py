@@ -116,7 +116,7 @@ def test_the_network_is_made_once_and_last(tmp_path: Path, monkeypatch: pytest.M
     model = MnistCnn.model
 
     def counted(self: MnistCnn, *arguments: Any) -> Any:
-        calls.append(self.called)
+        calls.append(self.full_name)
         return model(self, *arguments)
 
     monkeypatch.setattr(MnistCnn, "model", counted)
