@@ -46,6 +46,8 @@ def test_parquet_holds_the_same(small_results: Path, tmp_path: Path) -> None:
 def test_other_files_are_refused(small_results: Path, tmp_path: Path) -> None:
     with pytest.raises(hf.HoldfastError, match=r"must end in .csv or .parquet"):
         export(Results(small_results), tmp_path / "values.xlsx")
-    with pytest.raises(hf.HoldfastError, match="cannot write"):
-        export(Results(small_results), tmp_path / "nowhere" / "values.csv")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(hf.HoldfastError, match="cannot write"):
+        export(Results(small_results), tmp_path / "file" / "values.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from holdfast.cli.subject import Subject
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -16,6 +16,7 @@ from holdfast.experiment import Store, run
 from holdfast.experiment.build import build
 from holdfast.experiment.results import Results
 from holdfast.experiment.toml import load
+from holdfast.modalities.photograph import PhotographModality
 from holdfast.report import figures
 from holdfast.report.page import write_page
 
@@ -25,16 +26,13 @@ main = "Greedy-AS"
 published = "imagenet"
 block = 3
 sizes = [0.1, 0.3]
+features = "patches:16"
 
 [data]
 use = "photographs"
 
 [model]
 use = "torchvision:tiny"
-
-[features]
-kind = "patches"
-size = 16
 
 [explainers.Grad]
 use = "grad"
@@ -76,25 +74,28 @@ def test_photographs_from_a_folder_to_a_page(
     made = build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)})
     assert made.examples == ("n0/0.png", "n1/1.png", "n0/2.png", "n1/3.png"), "going round the classes"
     assert made.cases.x.shape == (4, 3, 64, 64), "as the network wants it"
+    assert isinstance(made.cases.model, hf.TorchModel)
     assert made.cases.model.execution.fold, "at a pace that pays"
     with Store.open(tmp_path / "results.db") as store:
         summary = run(made, store)
     assert (summary.missing, summary.failed) == (0, {})
     results = Results(tmp_path / "results.db")
-    pictures = results.pictures()[0]
-    assert pictures["Grad"].moves is None, "the changes of the main method alone are kept"
-    main = pictures["Greedy-AS"]
+    assert results.study.modality == "photograph"
+    explanations = results.explanations()[0]
+    assert explanations["Grad"].moves is None, "the changes of the main method alone are kept"
+    main = explanations["Greedy-AS"]
     assert main.moves is not None
-    assert main.after is not None
-    assert 0 < main.before <= 1
+    assert all(0 < one <= 1 for one in (main.probability, *main.new_probability))
     # Heat is the place of each patch: the top ones are the warmest, and all of a patch the same.
-    warm = np.broadcast_to(main.heat, (1, 64, 64))[0]
-    chosen = np.broadcast_to(main.relevant, (1, 64, 64))[0]
+    warm = np.broadcast_to(main.heat.numpy(), (1, 64, 64))[0]
+    chosen = np.broadcast_to(main.relevant_mask.numpy(), (1, 64, 64))[0]
     assert float(warm[chosen].min()) > float(warm[~chosen].max())
     assert float(warm.max()) == 1
     assert len(np.unique(warm[:16, :16])) == 1
-    shown = figures.smaller_images(main)
+    shown = PhotographModality().shown(main, "Greedy-AS").details
     assert [words.split(",")[0] for _, words in shown] == ["the order of all features", *["the smallest change"] * 2]
+    others = PhotographModality().shown(explanations["Grad"], "Grad").details
+    assert [words for _, words in others] == ["the order of all features"]
     tables = write_page(results, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("data:image/jpeg") >= 2 * (1 + 3 + 3)
@@ -110,12 +111,22 @@ def test_photographs_from_a_folder_to_a_page(
 def test_superpixels_and_pixels_of_photographs(
     tiny_zoo: list[str], photo_folder: Path, experiment: Path, tmp_path: Path
 ) -> None:
-    for kind, size in (("superpixels", 20), ("pixels", 1)):
-        experiment.write_text(TEXT.replace('"patches"', f'"{kind}"').replace("size = 16", f"size = {size}"))
+    for features in ("superpixels:20", "pixels"):
+        experiment.write_text(TEXT.replace("patches:16", features))
         short = build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)}, limit=2)
-        with Store.open(tmp_path / f"{kind}.db") as store:
+        with Store.open(tmp_path / f"{features}.db") as store:
             summary = run(short, store)
         assert (summary.missing, summary.failed) == (0, {})
+        assert short.cases.features.kind.startswith(features.partition(":")[0])
+
+
+def test_patches_are_the_features_of_photographs_by_default(
+    tiny_zoo: list[str], photo_folder: Path, experiment: Path, tmp_path: Path
+) -> None:
+    experiment.write_text(TEXT.replace('features = "patches:16"\n', ""))
+    made = build(load(str(experiment)), "photos", tmp_path, choices={"data": str(photo_folder)}, limit=1)
+    assert made.cases.features.count == 16
+    assert made.cases.features.kind.startswith("patches")
 
 
 @pytest.mark.parametrize(
@@ -123,10 +134,11 @@ def test_superpixels_and_pixels_of_photographs(
     [
         (
             {"network": "resnet50"},
-            "model.network should be mnist-cnn, efficientnet-lite0, text-bilstm, torchvision:NAME, timm:NAME",
+            "model.use should be efficientnet-lite0, torchvision:NAME or timm:NAME for photographs, got 'resnet50'",
         ),
+        ({"network": "torchvision"}, "expected the network torchvision:NAME, got torchvision"),
         ({"network": "torchvision:huge"}, "torchvision has no network 'huge'"),
-        ({"network": "mnist-cnn"}, "model.network should be efficientnet-lite0, torchvision:NAME or timm:NAME"),
+        ({"network": "mnist-cnn"}, "model.use should be efficientnet-lite0, torchvision:NAME or timm:NAME"),
         ({"network": "efficientnet-lite0", "weights": "mine.pth"}, 'should be "embedded" for efficientnet-lite0'),
         ({"weights": "train"}, "the library's own"),
         ({"weights": "none.safetensors"}, "cannot load weights from none.safetensors"),
@@ -211,12 +223,12 @@ def test_wrong_questions_about_photographs_are_one_sentence(
 
 
 def test_a_name_that_two_classes_share_asks_for_the_number() -> None:
-    two = Subject(hf.data.mnist_cnn(), hf.data.mnist().x[:1], 0, "", ("crane", "cat", "crane"), True)
-    assert two.number("Cat") == 1
-    with pytest.raises(hf.HoldfastError, match="several classes are called 'crane': name 0 or 2"):
-        two.number("crane")
-    with pytest.raises(hf.HoldfastError, match="did you mean crane"):
-        two.number("ran")
+    model = hf.TorchModel(torch.nn.Linear(2, 3).eval(), (0, 1), classes=("crane", "cat", "crane"))
+    assert int(model.ask(torch.rand(1, 2), label="Cat").label) == 1
+    with pytest.raises(hf.HoldfastError, match="2 classes are called 'crane': use a number, 0 or 2"):
+        model.ask(torch.rand(1, 2), label="crane")
+    with pytest.raises(hf.HoldfastError, match=r"there is no class 'ran'.*id you mean crane"):
+        model.ask(torch.rand(1, 2), label="ran")
 
 
 def test_a_figure_of_no_photographs_is_refused_before_anything_is_written(small_results: Path, tmp_path: Path) -> None:

@@ -14,11 +14,18 @@ import pytest
 import torch
 
 import holdfast as hf
+from holdfast.analyses.agreement import AgreementAnalysis
+from holdfast.analyses.diagnostics import DiagnosticsAnalysis
+from holdfast.analyses.reference_values import ReferenceAnalysis
+from holdfast.analyses.runtime import RuntimeAnalysis
+from holdfast.analyses.sanity import SanityAnalysis
+from holdfast.analyses.sensitivity import SensitivityAnalysis
 from holdfast.experiment import Local, Measure, Method, Progress, Store, Study, Summary, Unit, plan_of, run
 from holdfast.experiment.engine import Batch, Outcome
 from holdfast.experiment.export import rows
 from holdfast.experiment.fingerprint import of_model
 from holdfast.experiment.results import Results
+from holdfast.explanation import judge_ranking
 from studies import SMALL, Broken, Faulty, small_study, toy_study
 from toys import small_net
 
@@ -64,12 +71,12 @@ def test_a_key_follows_every_part_of_what_made_it() -> None:
     other_x = hf.TorchModel(small_net(), (0, 1)).ask(base.cases.x.flip(1))
     grouped = hf.TorchModel(small_net(), (0, 1)).ask(base.cases.x, features=torch.arange(12).reshape(1, 12) // 2)
     for cases in (other_net, other_box, other_x, grouped):
-        assert not keys & set(replace(base, cases=cases).plan.jobs)
-    assert keys == set(toy_study({"Grad": hf.Grad()}).plan.jobs), "made anew, the same"
-    seeded = toy_study({"Random": hf.Random(1)}).plan.jobs
+        assert not keys & set(plan_of(replace(base, cases=cases)).jobs)
+    assert keys == set(plan_of(toy_study({"Grad": hf.Grad()})).jobs), "made anew, the same"
+    seeded = plan_of(toy_study({"Random": hf.Random(1)})).jobs
     kept = {key for key, job in seeded.items() if job.kind == "inputs"}
-    assert set(toy_study({"Random": hf.Random(2)}).plan.jobs) & set(seeded) == kept
-    longer = replace(base, sizes=(0.25, 0.75)).plan.jobs
+    assert set(plan_of(toy_study({"Random": hf.Random(2)})).jobs) & set(seeded) == kept
+    longer = plan_of(replace(base, sizes=(0.25, 0.75))).jobs
     assert {plan_of(base).jobs[key].kind for key in keys & set(longer)} == {"inputs", "ranking"}
 
 
@@ -86,7 +93,7 @@ def test_what_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
 def test_a_bug_in_an_explainer_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     results, summary = compute(toy_study({"Grad": hf.Grad(), "Faulty": Faulty()}), tmp_path / "results.db")
     said = set(summary.failed.values())
-    assert said == {"ranking Faulty() failed with RuntimeError: shape mismatch"}
+    assert said == {"ranking Faulty() failed with RuntimeError: shape mismatch."}
     assert results.methods() == ["Grad"]
 
 
@@ -129,25 +136,27 @@ def test_a_killed_run_ends_in_the_same_values_bit_for_bit(tmp_path: Path, small_
 
 def test_batches_hold_what_fits() -> None:
     study = small_study()
-    batches = plan_of(study).batches
-    assert sorted(job.key for batch in batches for job in batch) == sorted(plan_of(study).jobs)
+    plan = plan_of(study)
+    batches = plan.batches
+    assert sorted(job.key for batch in batches for job in batch) == sorted(plan.jobs)
     assert all(len({job.block for job in batch}) == 1 and len({job.kind for job in batch}) == 1 for batch in batches)
     room = study.cases.model.chunk(study.cases.x)
     for batch in batches:
-        company = [job.company(plan_of(study).blocks[job.block]) for job in batch]
-        assert len(batch) == 1 or sum(one[1] for one in company if one) <= room
+        groups = [job.group(plan.blocks[job.block]) for job in batch]
+        assert len(batch) == 1 or sum(group[1] for group in groups if group) <= room
+        assert len({group and group[0] for group in groups}) == 1
     assert max(map(len, batches)) > 1
 
 
-def test_company_does_not_change_values(tmp_path: Path) -> None:
-    """Curves made alone are those made together, up to float noise: no witness is shared between rankings."""
+def test_batches_do_not_change_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Curves computed alone are those computed together, up to float noise: rankings share no witness."""
     study = toy_study({"Grad": hf.Grad(), "Random": hf.Random(), "Other": hf.Random(1)})
-    alone = replace(study)
-    object.__setattr__(
-        alone.plan, "batches", tuple((job,) for batch in plan_of(study).batches for job in batch)
-    )  # a frozen plan, cut up for the test
+    plan = plan_of(study)
+    assert max(map(len, plan.batches)) > 1
     together, _ = compute(study, tmp_path / "together.db")
-    apart, _ = compute(alone, tmp_path / "apart.db")
+    single = replace(plan, batches=tuple((job,) for batch in plan.batches for job in batch))
+    monkeypatch.setattr(sys.modules["holdfast.experiment.run"], "plan_of", lambda _: single)
+    apart, _ = compute(study, tmp_path / "apart.db")
     for one, other in zip(rows(together), rows(apart), strict=True):
         assert one[:5] == other[:5]
         assert one[5] == (None if other[5] is None else pytest.approx(other[5], rel=1e-9))
@@ -174,13 +183,13 @@ def test_an_engines_failure_is_a_failure_of_its_batch_only(tmp_path: Path) -> No
 
 def test_studies_that_make_no_sense() -> None:
     grad = {"Grad": hf.Grad()}
-    with pytest.raises(hf.HoldfastError, match="main must be one of Grad, got 'x'"):
+    with pytest.raises(hf.HoldfastError, match="main should be one of Grad, got 'x'"):
         replace(toy_study(grad), main="x")
-    with pytest.raises(hf.HoldfastError, match="a method is named twice: Grad"):
+    with pytest.raises(hf.HoldfastError, match="the method 'Grad' is named twice"):
         replace(toy_study(grad), methods=(*toy_study(grad).methods, *toy_study(grad).methods))
     with pytest.raises(hf.HoldfastError, match="needs one explainer"):
         Method("half", {"rest": hf.Grad()})
-    with pytest.raises(hf.HoldfastError, match="examples names 1, there are 4"):
+    with pytest.raises(hf.HoldfastError, match="1 examples are named, there are 4"):
         replace(toy_study(grad), examples=("one",))
     box = hf.FunctionModel(lambda x: x[:, :2])
     with pytest.raises(hf.HoldfastError, match="give the study a name for its model"):
@@ -193,13 +202,13 @@ def test_studies_that_make_no_sense() -> None:
         "name and box both count"
     )
     variants = (*toy_study(grad).methods, Method("Random", {"both": hf.Random()}, "ablation"))
-    with pytest.raises(hf.HoldfastError, match="main must be one of Grad, got 'Random'"):
+    with pytest.raises(hf.HoldfastError, match="main should be one of Grad, got 'Random'"):
         replace(toy_study(grad), methods=variants, main="Random")
 
 
 def test_costs_are_foreseen_about_right(small_results: Path) -> None:
     results = Results(small_results)
-    expected = small_study().plan.rows
+    expected = plan_of(small_study()).rows
     foreseen: dict[str, list[int]] = {}
     for key, unit in results.units.items():
         foreseen.setdefault(unit.kind, [0, 0])
@@ -211,7 +220,7 @@ def test_costs_are_foreseen_about_right(small_results: Path) -> None:
 
 def test_what_is_said_while_computing_is_kept(tmp_path: Path) -> None:
     study = toy_study({"Grad": hf.Grad()})
-    outside = replace(study, measures=(Measure("far", hf.Insertion(7.0), "rest"),))
+    outside = replace(study, measures=(Measure("far", hf.Insertion(7.0)),))
     results, _ = compute(outside, tmp_path / "results.db")
     assert any("outside the model's bounds" in note for note in results.notes)
 
@@ -222,38 +231,64 @@ def _kinds(units: Sequence[Unit]) -> set[str]:
 
 def test_every_analysis_comes_back(small_results: Path) -> None:
     results = Results(small_results)
-    kinds = {"inputs", "ranking", "curve", "change", "sanity", "sensitivity", "diagnostics"}
+    kinds = {"inputs", "ranking", "curve", "explanation", "targeted explanation"}
+    kinds |= {"sanity analysis", "sensitivity analysis", "diagnostics analysis"}
     assert _kinds(list(results.units.values())) == kinds
     study = small_study()
-    assert results.sanity is not None
-    assert results.sanity.explainers == ("Grad", "Greedy-AS")
+    sanity = results.analysis(SanityAnalysis)
+    assert isinstance(sanity, hf.analyses.Sanity)
+    assert sanity.explainers == ("Grad", "Greedy-AS")
     direct = hf.analyses.sanity(study.cases[:2], {"Grad": hf.Grad()}, cascade=True)
-    torch.testing.assert_close(results.sanity.correlation[:1], direct.correlation)
-    assert results.sensitivity is not None
+    torch.testing.assert_close(sanity.correlation[:1], direct.correlation)
+    sensitivity = results.analysis(SensitivityAnalysis)
+    assert isinstance(sensitivity, hf.analyses.Sensitivity)
+    assert (sensitivity.radius, sensitivity.samples, sensitivity.top) == (0.1, 2, 0.2)
     near = hf.analyses.sensitivity(study.cases, {"Grad": hf.Grad()}, samples=2)
-    torch.testing.assert_close(results.sensitivity.values[:1], near.values)
-    assert results.references is not None
-    assert results.references.references == ("uniform", "0", "1")
+    torch.testing.assert_close(sensitivity.values[:1], near.values)
+    references = results.analysis(ReferenceAnalysis)
+    assert isinstance(references, hf.analyses.ReferenceValues)
+    assert references.references == ("uniform", "0", "1")
     again = hf.analyses.reference_values(study.cases, {"Grad": hf.Grad()(study.cases)}, [0.0], sizes=study.sizes)
-    torch.testing.assert_close(results.references.areas[:1, 1:2], again.areas)
-    assert results.diagnostics is not None
-    assert results.diagnostics.judged.shape == (2, 2)
-    assert results.runtime is not None
-    assert set(results.runtime.seconds) == {method.name for method in study.methods}
-    targets = [picture.target for pictures in results.targeted().values() for picture in pictures]
+    torch.testing.assert_close(references.areas[:1, 1:2], again.areas)
+    diagnostics = results.analysis(DiagnosticsAnalysis)
+    assert isinstance(diagnostics, hf.analyses.Diagnostics)
+    assert diagnostics.judged.shape == (2, 2)
+    assert diagnostics.sizes == study.sizes, "those of the experiment"
+    runtime = results.analysis(RuntimeAnalysis)
+    assert isinstance(runtime, hf.analyses.Runtime)
+    assert set(runtime.seconds) == {method.name for method in study.methods}
+    assert results.analysis(AgreementAnalysis) is None, "people marked nothing"
+
+
+def test_explanations_come_back(small_results: Path) -> None:
+    results, study = Results(small_results), small_study()
+    targets = [one.target for of in results.targeted().values() for one in of]
     second = study.cases.model(study.cases.x[:2]).argsort(1, descending=True)[:, 1]
     assert targets == second.tolist()
-    shown = results.pictures()
+    shown = results.explanations()
     assert sorted(shown) == [0, 1]
-    picture = shown[1]["Grad"]
-    assert picture.x.shape == (1, 28, 28)
-    assert picture.moves is not None
+    assert list(shown[0]) == [method.name for method in study.methods]
+    one = shown[1]["Grad"]
+    assert one.x.shape == (1, 28, 28)
+    assert one.moves is not None
     # Kept in 16 bits, a witness may end a hair before the boundary: go a thousandth further.
-    witness = torch.from_numpy(picture.x + 1.001 * picture.moves[0]).float()
-    assert int(study.cases.model(witness[None]).argmax()) == picture.turned[0] != picture.label
-    assert float(torch.from_numpy(picture.moves[0]).norm()) == pytest.approx(picture.radius[0], rel=1e-3)
-    outside = ~torch.from_numpy(picture.relevant).expand(1, 28, 28)
-    assert float(torch.from_numpy(picture.moves[0])[outside].abs().max()) == 0
+    witness = (one.x + 1.001 * one.moves[0]).float()
+    assert int(study.cases.model(witness[None]).argmax()) == one.new_class[0] != one.label
+    assert float(one.moves[0].norm()) == pytest.approx(one.radius[0], rel=1e-3)
+    outside = ~one.relevant_mask.expand(1, 28, 28)
+    assert float(one.moves[0][outside].abs().max()) == 0
+    assert one.top == 3, "a fifth of the sixteen patches"
+    direct = judge_ranking(study.cases[:2], "Grad", hf.Grad()(study.cases[:2]), hf.MinNorm(steps=12), 0.2)[1]
+    assert (one.order, one.label, one.target, one.new_class) == (
+        direct.order,
+        direct.label,
+        direct.target,
+        direct.new_class,
+    )
+    assert one.radius == pytest.approx(direct.radius)
+    assert one.probability == pytest.approx(direct.probability)
+    assert one.new_probability == pytest.approx(direct.new_probability)
+    assert torch.equal(one.relevant_mask, direct.relevant_mask)
 
 
 def test_a_model_is_known_by_what_it_computes_with_not_by_how_it_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

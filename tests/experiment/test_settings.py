@@ -5,85 +5,170 @@ from pathlib import Path
 import pytest
 
 import holdfast as hf
+from holdfast.data.digit_experiments import MnistCnn
+from holdfast.experiment import plan_of
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load, named
 from studies import SMALL, checksums_of
 
-BAD = {
-    # key, what stands there, what is said
-    'use = "mnist"': (
-        'use = "mist"',
-        "data.name should be 'mnist', 'fashion-mnist', 'photographs', 'texts' or 'eraser-movies', got 'mist'",
-    ),
-    "count = 3": ("count = 0", "data.count should be greater than or equal to 1, got 0"),
-    "first = 10": ("frist = 10", "data.frist is not a setting: use one of name, root, first, count"),
-    'use = "grad"': ('use = "gard"', "explainers.Grad.use should be one of greedy-as, .*, got 'gard'"),
-    'use = "random"': ('use = "random"\nsead = 1', "explainers.Random.sead is not a setting of random: use seed"),
-    "step = 0.2": ("step = -0.2", "explainers.Greedy-AS: step must be a share over 0"),
-    'group = "ablation"\nsamples = 2': (
-        'group = "ablation"\nsamples = 2.5',
-        "explainers.One-Step Banzhaf.samples should be a valid integer, got 2.5",
-    ),
-    'group = "ablation"': (
+# What stands in the file, what is written in its place, and what is said.
+STRUCTURE = [
+    (
+        'group = "ablation"',
         'group = "other"',
         "explainers.One-Step Banzhaf.group should be 'table', 'ablation' or 'probe'",
     ),
-    'score = "margin"': (
+    ('title = "A small experiment"', "title = ", "is not TOML"),
+    ("sizes = [0.1, 0.3]", "sizes = [0.1, 30]", "sizes.1 should be less than 1, got 30"),
+    (
+        "sizes = [0.1, 0.3]",
+        "sizes = [0.3, 0.1]",
+        "sizes should be rising shares of the features, or rising numbers of them",
+    ),
+    ("sizes = [0.1, 0.3]", "sizes = [0.1]", "sizes should be Value should have at least 2 items"),
+    ('features = "patches:7"', 'feature = "patches:7"', "feature is not a setting: use one of title, main, data"),
+    ('[explainers.Grad]\nuse = "grad"', "[explainers.Grad]", "explainers.Grad.use is missing"),
+    (
+        'samples = 2\n\n[explainers."One',
+        'search = 3\n\n[explainers."One',
+        "Greedy-AS.search should be a name or a table such as { use",
+    ),
+    ("block = 2", "block = 0", "block should be greater than or equal to 1, got 0"),
+]
+VALUES = [
+    (
+        'use = "mnist"',
+        'use = "mist"',
+        "data.use: there is no data set 'mist'.* mnist.*eraser-movies, fashion-mnist, mnist, photo",
+    ),
+    ("count = 3", "count = 0", "data: first must be at least 0 and count at least 1, got 10 and 0"),
+    ("count = 3", 'count = "3"', "data.count should be a valid integer, got '3'"),
+    ("first = 10", "frist = 10", "data.frist is not a setting of mnist: use root, first, count"),
+    (
+        'use = "grad"',
+        'use = "gard"',
+        "explainers.Grad.use: there is no explainer 'gard'.* grad .*anchor, bbmp, .*, random",
+    ),
+    ('use = "random"', 'use = "random"\nsead = 1', "explainers.Random.sead is not a setting of random: use seed"),
+    ("step = 0.2", "step = -0.2", "explainers.Greedy-AS: step must be a share over 0"),
+    (
+        "step = 0.2",
+        "objective = 3",
+        "Greedy-AS.objective is not a setting of greedy-as-quick: use budget, step, samples",
+    ),
+    (
+        'use = "grad"',
+        'use = "grad"\nsearch = "pgd"',
+        "explainers.Grad.search is not a setting: grad searches for nothing",
+    ),
+    (
+        '"ablation"\nsamples = 2',
+        '"ablation"\nsamples = 2.5',
+        "One-Step Banzhaf.samples should be a valid integer, got 2.5",
+    ),
+    (
+        'score = "margin"',
         'score = "gap"',
-        "criteria.Insertion, margin.score should be 'logit', 'probability' or 'margin'",
+        "Insertion, margin.score should be 'logit', 'probability' or 'margin', got 'gap'",
     ),
-    'use = "robustness-rest"\nrobustness = { use = "min-norm", steps = 12 }': (
+    (
+        'use = "robustness-rest"\nrobustness = { use = "min-norm", steps = 12 }',
         'use = "robustness-rest"\nrobustness = { use = "minorm" }',
-        "criteria.Robustness-S̄r.robustness.use should be one of judge, .*, got 'minorm'",
+        "criteria.Robustness-S̄r.robustness.use: there is no robustness method 'minorm'.* min-norm.*judge, judge-quick",
     ),
-    'use = "robustness-relevant"\nrobustness = { use = "min-norm", steps = 12 }': (
-        'use = "robustness-relevant"\nrobustness = "min-norm"',
-        "criteria.Robustness-Sr.robustness should be a table such as { use = \"…\" }, got 'minnorm'",
+    (
+        'use = "robustness-relevant"\nrobustness = { use = "min-norm", steps = 12 }',
+        'use = "robustness-relevant"\nrobustness = 7',
+        'criteria.Robustness-Sr.robustness should be a name or a table such as { use = "…" }, got 7',
     ),
-    'main = "Greedy-AS"': ('main = "Greedy"', "main should be one of Grad, Random, .*, got 'Greedy'"),
-    'methods = ["Grad", "Random"]': (
+    ('main = "Greedy-AS"', 'main = "Greedy"', "main should be one of Grad, Random, Greedy-AS, got 'Greedy'"),
+    ('main = "Greedy-AS"', 'main = "One-Step Banzhaf"', "main should be one of Grad, Random, Greedy-AS, got 'One-Step"),
+    (
+        'methods = ["Grad", "Random"]',
         'methods = ["Grat"]',
         "analyses.sensitivity.methods should be of Grad, .*, got 'Grat'",
     ),
-    "seeds = 2": ("seeds = 1", "analyses.diagnostics.seeds should be greater than or equal to 2, got 1"),
-    'criteria = ["Insertion", "Insertion, margin"]': (
-        'criteria = ["In"]',
-        "digits.criteria should be of Robust.*, got 'In'",
-    ),
-    "references = { first = 200, count = 5 }": ("references = 3", r"references should be \{ first = N, count = N \}"),
-    'title = "A small experiment"': ("title = ", "is not TOML"),
-    "[analyses.references]": (
+    ('methods = ["Grad", "Random"]', 'methods = "Grad"', "analyses.sensitivity.methods should be a list.*, got 'Grad'"),
+    ("seeds = 2", "seeds = 1", "analyses.diagnostics: a spread needs at least two seeds, got 1"),
+    ("examples = 2\ncascade", "examples = 0\ncascade", "analyses.sanity.examples should be at least 1, got 0"),
+    ("radius = 0.1", "radius = inf", "analyses.sensitivity: sensitivity needs a finite radius > 0 .*, got inf"),
+    ('["Insertion", "Insertion, margin"]', '["In"]', "digits.criteria should be of Robust.*, got 'In'"),
+    ('of = "Grad"', 'of = "Gred"', "explainers.EG, other digits.of should be one of Grad, .*, got 'Gred'"),
+    ("{ first = 200, count = 5 }", "3", r"digits.references should be \{ first = N, count = N \}: .*, got 3"),
+    ("count = 5 }", 'count = "five" }', r"references should be \{ first = N, count = N \}"),
+    ("count = 5 }", "count = 5, by = 2 }", r"references should be \{ first = N, count = N \}"),
+    ("count = 5 }", "count = 5000 }", "EG, other digits.references asks for more than the 1000 examples there are"),
+    (
+        "[analyses.references]",
         "[analyses.refrences]",
-        "analyses.refrences is not a setting: use one of references, sanity",
+        "analyses: there is no analysis 'refrences'.* references.*sanity, sens",
     ),
-    "sizes = [0.1, 0.3]": ("sizes = [0.1, 30]", "sizes.1 should be less than 1, got 30"),
-    "sizes = [0.1, 0.3]\n": ("sizes = [0.3, 0.1]\n", "sizes should be shares of the features that rise"),
-    "sizes = [0.1, 0.3]\n\n": ("sizes = [0.1]\n\n", "sizes should be Value should have at least 2 items"),
-    "count = 5 }": ('count = "five" }', r"references should be \{ first = N, count = N \}"),
-    'values = ["uniform", 0, 1]': ('values = ["uniform", 0, 0]', "'Insertion, reference 0' is named twice"),
-    'values = ["uniform", 0, 1]\n': ("values = [nan]\n", r"analyses.references.values.0 should be a finite number"),
-    'values = ["uniform", 0, 1]\ndraws': ('values = ["red"]\ndraws', r"analyses.references.values.0 should be"),
-    'of = "Grad"': ('of = "Gred"', "explainers.EG, other digits.of should be one of Grad, .*, got 'Gred'"),
-    "samples = 2\n\n[analyses.diag": ("radius = inf\n\n[analyses.diag", "sensitivity.radius should be a finite number"),
-    "[features]": ("[feature]", "feature is not a setting: use one of title, main, data"),
-}
+    ("[analyses.references]", "[analyses.runtime]", "there is no analysis 'runtime'"),
+    ("[gallery]", "[analyses.substitution]\n[gallery]", "analyses.substitution is about words: leave it out"),
+    ('["uniform", 0, 1]', '["uniform", 0, 0]', "'Insertion, reference 0' is named twice"),
+    (
+        '["uniform", 0, 1]',
+        "[nan]",
+        "analyses.references.values.0 should be a finite number or 'blur', 'mean' or 'uniform'",
+    ),
+    ('["uniform", 0, 1]', '["red"]', "analyses.references.values.0 should be a valid number or 'blur', .*, got 'red'"),
+    ('["uniform", 0, 1]', '["words"]', 'analyses.references.values.0 should not be "words" for mnist: it has none'),
+    ('["uniform", 0, 1]', "3", "analyses.references.values should be a list, got 3"),
+    ("patches:7", "patches:x", "features must be pixels, patches:N or superpixels:N, got 'patches:x'"),
+    ("patches:7", "words", 'features should not be "words" for mnist'),
+    ("targets = 1", "targets = -1", "gallery: examples must be >= 1 and targets >= 0, got 2 and -1"),
+    ("targets = 1", "top = 1.5", "gallery: top must be a share over 0 and at most 1"),
+    ("targets = 1", "tops = 1", "gallery.tops is not a setting of the gallery: use examples, top, targets, judge"),
+    ("block = 2", 'block = 2\nengine = "rai"', "engine: there is no engine 'rai'.* ray.*local, ray"),
+    ("[gallery]", '[model]\nuse = "mnist-cn"\n[gallery]', "model.use should be mnist-cnn for mnist, got 'mnist-cn'"),
+    ("[gallery]", '[model]\nuse = "mnist-cnn"\nepochs = 0\n[gallery]', "model: epochs must be at least 1, got 0"),
+]
 
 
-@pytest.mark.parametrize("key", BAD)
-def test_a_bad_key_is_named_with_what_may_stand_there(key: str, tmp_path: Path) -> None:
-    there, said = BAD[key]
+def _changed(folder: Path, there: str, other: str) -> str:
     text = SMALL.read_text(encoding="utf-8")
-    assert text.count(key) == 1
-    path = tmp_path / "bad.toml"
-    path.write_text(text.replace(key, there), encoding="utf-8")
-    with pytest.raises(hf.HoldfastError, match=said):
-        load(str(path))
+    assert text.count(there) == 1
+    path = folder / "bad.toml"
+    path.write_text(text.replace(there, other), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(("there", "other", "said"), STRUCTURE)
+def test_a_file_of_another_structure_is_refused_when_it_is_read(
+    there: str, other: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(hf.HoldfastError, match=f"bad.toml.*{said}"):
+        load(_changed(tmp_path, there, other))
+
+
+@pytest.mark.parametrize(("there", "other", "said"), VALUES)
+def test_a_wrong_value_is_named_with_what_is_allowed_before_a_network_is_made(
+    there: str, other: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("the network is made last")
+
+    monkeypatch.setattr(MnistCnn, "model", never)
+    settings = load(_changed(tmp_path, there, other))
+    with pytest.raises(hf.HoldfastError, match=said) as caught:
+        build(settings, "bad", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_extension_without_settings_is_a_name_alone(tmp_path: Path) -> None:
+    path = _changed(
+        tmp_path,
+        'robustness = { use = "min-norm", steps = 12 }\n\n[criteria."Robustness-Sr"]',
+        'robustness = "min-norm"\n\n[criteria."Robustness-Sr"]',
+    )
+    made = build(load(path), "short", tmp_path)
+    assert made.measures[0].criterion == hf.RobustnessRest(hf.MinNorm())
 
 
 def test_experiments_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(
         hf.HoldfastError,
-        match="there is no experiment 'papper': use one of paper-fashion, paper-imagenet, paper-mnist, ",
+        match=r"there is no experiment 'papper'.* paper-.*paper-fashion, paper-imagenet, paper-mnist, .*FILE.toml",
     ):
         load("papper")
     with pytest.raises(hf.HoldfastError, match="cannot read the experiment"):
@@ -128,6 +213,7 @@ def test_fashion_needs_its_files_and_trains_its_network(
     with pytest.raises(hf.HoldfastError, match="references asks for more than the 300 examples there are"):
         build(settings, "paper-fashion", tmp_path, choices={"data": str(idx_folder)})
     kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
+    assert settings.model is not None
     network = settings.model.model_copy(update={"epochs": 1})
     short = settings.model_copy(update={"model": network, "explainers": kept})
     seen: list[int] = []
@@ -140,7 +226,7 @@ def test_fashion_needs_its_files_and_trains_its_network(
     made = build(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
     assert len(plan_of(made).jobs) == len(plan_of(planned).jobs)
     assert made.about["accuracy of the network"].endswith("% of 300 test images")
-    assert made.classes[9] == "ankle boot"
+    assert made.cases.model.classes[9] == "ankle boot"
     assert seen == [1]
     again = build(short, "paper-fashion", tmp_path, choices={"data": str(idx_folder)}, limit=2, progress=count)
     assert seen == [1], "the trained network is kept"
@@ -154,7 +240,7 @@ def test_a_network_that_cannot_be_kept_is_one_sentence(
     (tmp_path / "file").touch()
     settings = load("paper-fashion")
     kept = {name: table for name, table in settings.explainers.items() if table.group != "probe"}
-    with pytest.raises(hf.HoldfastError, match="cannot keep the trained network"):
+    with pytest.raises(hf.HoldfastError, match=r"cannot write .*file/x/weights-.*.safetensors"):
         build(
             settings.model_copy(update={"explainers": kept}),
             "x",

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import holdfast as hf
+from holdfast.analyses.agreement import AgreementAnalysis
+from holdfast.analyses.substitution import SubstitutionAnalysis, Substitutions
 from holdfast.data import movie_reviews
 from holdfast.data.train_text import train_bilstm
 from holdfast.experiment import Store, run
@@ -29,13 +31,11 @@ main = "Greedy-AS"
 published = "yahoo"
 block = 2
 sizes = [1, 2]
+features = "words"
 """
 REST = """
 [model]
 use = "text-bilstm"
-
-[features]
-kind = "words"
 
 [explainers.Grad]
 use = "grad"
@@ -105,37 +105,41 @@ why = "does EG know which words speak against the class?"
 """
 
 
-def _file(folder: Path, data: str, rest: str) -> str:
+def _file(folder: Path, data: str, rest: str, head: str = HEAD) -> str:
     path = folder / "experiment.toml"
-    path.write_text(f"{HEAD}[data]\n{data}\n{rest}", encoding="utf-8")
+    path.write_text(f"{head}[data]\n{data}\n{rest}", encoding="utf-8")
     return str(path)
 
 
 @pytest.mark.slow
 def test_an_experiment_on_texts_ends_in_a_page_with_highlighted_words(tmp_path: Path) -> None:
     made = build(load(_file(tmp_path, 'use = "texts"\ncount = 3', REST + CHECKS)), "few", tmp_path)
-    assert made.classes[:2] == ("graphics", "for sale")
+    assert made.cases.model.classes[:2] == ("graphics", "for sale")
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
     results = Results(tmp_path / "results.db")
     assert results.missing == 0
     tables = {table.key: table for table in write_page(results, tmp_path / "report.html")}
-    assert {"table-1", "table-2", "substitution", "sanity", "diagnostics", "ranks"} <= set(tables)
-    assert tables["table-1"].note.startswith("Areas under the curves from 1 to 2 features")
-    assert 1.97 in tables["table-1"].rows[0], "the paper's figure for Grad"
-    held = results.substitutions()["Greedy-AS"]
-    assert held["changed"].shape == (3,)
+    expected = {"robustness", "insertion-and-deletion", "substitution", "sanity", "diagnostics", "ranks"}
+    assert expected <= set(tables)
+    assert tables["robustness"].note.startswith("Areas under the curves from 1 to 2 features")
+    assert 1.97 in tables["robustness"].rows[0], "the paper's figure for Grad"
+    substitutions = results.analysis(SubstitutionAnalysis)
+    assert isinstance(substitutions, Substitutions)
+    assert substitutions.changed["Greedy-AS"].shape == (3,)
+    assert list(substitutions.changed) == ["Grad", "EG", "Greedy-AS"]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    picture = results.pictures()[0]["Greedy-AS"]
-    into = results.new_words()[picture.ranking, 0]
-    assert set(into) == set(picture.chosen)
-    text = results.study["texts"][0]
-    for feature, word in into.items():
-        start, end = text["words"][feature]
-        assert re.search(rf"<mark[^>]*>{text['text'][start:end]}<small> → {word}</small></mark>", page)
-    target = results.study["classes"][results.targeted()[0][0].target]
-    assert f"<h4>Why not {target}? " in page
-    assert "Do real words do it too?" in as_markdown(results, list(tables.values()))
+    one = results.explanations()[0]["Greedy-AS"]
+    assert set(one.replacements) == set(one.relevant)
+    assert one.text == results.study.texts[0].text
+    for feature, word in one.replacements.items():
+        start, end = one.spans[feature]
+        assert one.text[start:end] == one.features.name(feature)
+        assert re.search(rf"<mark[^>]*>{one.text[start:end]}<small> → {word}</small></mark>", page)
+    target = results.targeted()[0][0]
+    assert f"<h4>Why not {target.classes[target.target]}? " in page
+    assert not target.replacements
+    assert SubstitutionAnalysis.title in as_markdown(results, list(tables.values()))
 
 
 def _movies(folder: Path) -> Path:
@@ -163,14 +167,14 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     weights = tmp_path / "movies.safetensors"
     accuracy = train_bilstm(learnt, held, Vocabulary(tuple(words), drawn), weights, epochs=60)
     assert accuracy == 1.0
-    data = f'use = "eraser-movies"\nroot = "{folder}"\nleast = 5'
-    rest = REST.replace('network = "text-bilstm"', f'network = "text-bilstm"\nweights = "{weights}"') + PROBE
+    data = f'use = "eraser-movies"\nroot = "{folder}"\nmin_words = 5'
+    rest = REST.replace('use = "text-bilstm"', f'use = "text-bilstm"\nweights = "{weights}"') + PROBE
     made = build(load(_file(tmp_path, data, rest)), "people", tmp_path)
     with Store.open(tmp_path / "results.db") as store:
         run(made, store)
     results = Results(tmp_path / "results.db")
-    found = results.agreement
-    assert found is not None
+    found = results.analysis(AgreementAnalysis)
+    assert isinstance(found, hf.analyses.Agreement)
     assert found.methods == ("Grad", "EG", "Greedy-AS", "EG, without signs")
     first = {name: float(precision[0].mean()) for name, precision in zip(found.methods, found.precision, strict=True)}
     top = hf.Grad()(made.cases).order
@@ -189,7 +193,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     assert len(tables["people-in-pairs"].rows) == len(found.methods) - 1
     assert "gain in p@5" in (tmp_path / "report.html").read_text(encoding="utf-8")
     said = verdict(results)
-    assert said.startswith("Held against what people marked, Greedy-AS ")
+    assert said.startswith("Compared with what people marked, Greedy-AS ")
     assert said.index("by mAP") < said.index("by Robustness")
     assert "without signs" not in said, "a probe is no rival"
     assert "probes" not in tables, "nothing was asked of it but what people marked"
@@ -200,10 +204,15 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "rest", "words"),
     [
-        ('use = "texts"\nleast = 2\nmost = 2', REST, "should be under the 2 words of the shortest text"),
+        ('use = "texts"\nmin_words = 2\nmax_words = 2', REST, "should be under the 2 words of the shortest text"),
         ('use = "texts"', REST + CHECKS.replace("top = 2", "top = 20", 1), "analyses.substitution.top, 20, should be"),
-        ('use = "texts"', REST.replace('kind = "words"', 'kind = "pixels"'), 'features.kind should be "words"'),
-        ('use = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), "should not be"),
+        ('use = "texts"', REST + CHECKS.replace("top = 2\nt", "top = 20\nt"), "gallery.top, 20, should be under"),
+        (
+            'use = "texts"\nmin_words = 9\nmax_words = 8',
+            REST,
+            "data: min_words must be at least 1 and at most max_words",
+        ),
+        ('use = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), 'features should not be "words" for mnist'),
         ('use = "texts"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
         ('use = "texts"\nroot = "nowhere"', REST, "there is no nowhere"),
         ('use = "eraser-movies"', REST, "name their folder or archive"),
@@ -215,12 +224,24 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
         ('use = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
         ('use = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
         ('use = "eraser-movies"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
-        ('use = "texts"\nleast = 1000\nmost = 1000', REST, "no text of texts has 1000 words, of which"),
+        ('use = "texts"\nmin_words = 1000\nmax_words = 1000', REST, "no text of texts has 1000 words, of which"),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:
     with pytest.raises(hf.HoldfastError, match=words):
         build(load(_file(tmp_path, data, rest)), "bad", tmp_path)
+
+
+def test_texts_have_words_for_features(tmp_path: Path) -> None:
+    head = HEAD.replace('"words"', '"pixels"')
+    with pytest.raises(hf.HoldfastError, match='features should be "words" for texts'):
+        build(load(_file(tmp_path, 'use = "texts"', REST, head)), "bad", tmp_path)
+    numbers = REST.replace('reference = "words"', "reference = 0.0").replace('references = "words"\n', "")
+    head = HEAD.replace('features = "words"\n', "")
+    with pytest.raises(hf.HoldfastError, match='references should not be "words" for mnist: it has none'):
+        build(load(_file(tmp_path, 'use = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), head)), "x", tmp_path)
+    made = build(load(_file(tmp_path, 'use = "texts"\ncount = 2', numbers, head)), "default", tmp_path)
+    assert made.cases.features.kind == "words"
 
 
 def test_named_text_experiments_load() -> None:

@@ -35,4 +35,4 @@ class LastPixels(Network):
 
         torch.manual_seed(0)
         net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 3)).eval().requires_grad_(False)
-        return TorchModel(net, bounds=(0, 1), classes=["a", "b", "c"]), {"network": self.called}
+        return TorchModel(net, bounds=(0, 1), classes=["a", "b", "c"]), {"network": self.full_name}

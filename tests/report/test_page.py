@@ -17,8 +17,9 @@ import torch
 import holdfast as hf
 from holdfast.experiment import Measure, Store, Study, Unit, plan_of, run
 from holdfast.experiment.results import Results
-from holdfast.report import every_table, write_page
-from holdfast.report.page import findings, verdict
+from holdfast.report.findings import findings, verdict
+from holdfast.report.page import write_page
+from holdfast.report.tables import every_table
 from holdfast.table import Estimate, Table, number
 from studies import toy_study
 from toys import small_net
@@ -66,7 +67,7 @@ def test_a_partial_study_is_told(tmp_path: Path) -> None:
     write_page(results, tmp_path / "report.html")
     assert f"{results.missing} units of this experiment are missing" in (tmp_path / "report.html").read_text()
     with Store.open(tmp_path / "none.db") as store:
-        store.note_study(study.plan.content)
+        store.note_study(plan_of(study).record.plain())
     with pytest.raises(hf.HoldfastError, match="holds no curve yet"):
         write_page(Results(tmp_path / "none.db"), tmp_path / "none.html")
     with Store.open(tmp_path / "empty.db") as store, pytest.raises(hf.HoldfastError, match="no run has begun in it"):
@@ -98,7 +99,7 @@ def test_points_without_a_box_to_cap_them_are_told_and_the_rest_is_shown(tmp_pat
     write_page(Results(tmp_path / "results.db"), tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "No area of Grad, rest: " in text
-    assert "points are censored and the model has no bounds to cap them by" in text
+    assert "points are censored, and the model has no bounds" in text
     assert "insertion ↑" in text
 
 
@@ -138,20 +139,20 @@ def test_tables_hold_the_areas_of_the_curves(small_results: Path) -> None:
     results = Results(small_results)
     tables = {table.key: table for table in every_table(results)}
     area = results.areas("table")["Robustness-S̄r"]["Grad"]
-    row = next(row for row in tables["table-1"].rows if row[0] == "Grad")
+    row = next(row for row in tables["robustness"].rows if row[0] == "Grad")
     assert isinstance(row[1], Estimate)
     assert row[1].value == pytest.approx(float(area.double().mean()))
     assert row[1].low <= row[1].value <= row[1].high
     assert row[2] == 88.0, "the paper's"
-    best = [row[0] for row in tables["table-1"].rows if isinstance(row[1], Estimate) and row[1].best]
+    best = [row[0] for row in tables["robustness"].rows if isinstance(row[1], Estimate) and row[1].best]
     means = {name: float(value.mean()) for name, value in results.areas("table")["Robustness-S̄r"].items()}
     assert best == [max(means, key=lambda name: means[name])]
     crossed = {(row[0], row[1]): row for row in tables["crossed"].rows}
     own = crossed["Greedy-AS", "Robustness-S̄r"][2]
-    table1 = next(row for row in tables["table-1"].rows if row[0] == "Greedy-AS")[1]
+    main = next(row for row in tables["robustness"].rows if row[0] == "Greedy-AS")[1]
     assert isinstance(own, Estimate)
-    assert isinstance(table1, Estimate)
-    assert own.value == table1.value
+    assert isinstance(main, Estimate)
+    assert own.value == main.value
 
 
 def test_a_table_as_csv_latex_and_markdown() -> None:
@@ -194,7 +195,7 @@ def test_the_verdict_names_wins_draws_and_losses(tmp_path: Path) -> None:
     _replace_curves(path, shift)
     told = verdict(Results(path))
     assert told.startswith("On 4 examples, ours beats 1 of 3, draws with same and loses to better by rest; it ")
-    assert told.endswith("(paired t-tests at 95 %). So few examples tell only large differences apart.")
+    assert told.endswith("(paired t-tests at 95 %). So few examples show only large differences.")
     assert findings(Results(path)) == [], "no probes, nothing to find"
 
 
@@ -224,7 +225,7 @@ def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) 
     model = hf.TorchModel(torch.nn.Linear(784, 10).eval(), (0, 1))
     x = torch.rand(1000, 784, generator=torch.Generator().manual_seed(0))
     base = toy_study({"Grad": hf.Grad(), "Random": hf.Random()}, block=2)
-    measures = tuple(Measure(f"removed {n}", hf.Insertion(n / 10), "rest") for n in range(9))
+    measures = tuple(Measure(f"removed {n}", hf.Insertion(n / 10)) for n in range(9))
     study = Study("large", model.ask(x), base.methods, measures, "Grad", block=2)
     assert len(plan_of(study).jobs) >= 10_000
     path = tmp_path / "results.db"
@@ -277,18 +278,18 @@ def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, p
     tab, said = _opened(browser, page)
 
     def column() -> list[str]:
-        cells: list[str] = tab.eval_on_selector_all("#table-1 tbody tr td:nth-child(2)", SORTED_BY)
+        cells: list[str] = tab.eval_on_selector_all("#robustness tbody tr td:nth-child(2)", SORTED_BY)
         return cells
 
-    head = tab.locator("#table-1 thead th:nth-child(2)")
+    head = tab.locator("#robustness thead th:nth-child(2)")
     head.get_by_role("button").click()
     rising = [float(value) for value in column()]
     assert rising == sorted(rising)
     assert head.get_attribute("aria-sort") == "ascending"
     head.get_by_role("button").click()
     assert [float(value) for value in column()] == rising[::-1]
-    tab.locator("#table-1 thead th:nth-child(4)").get_by_role("button").click()
-    words = tab.eval_on_selector_all("#table-1 tbody tr td:nth-child(4)", SORTED_BY)
+    tab.locator("#robustness thead th:nth-child(4)").get_by_role("button").click()
+    words = tab.eval_on_selector_all("#robustness tbody tr td:nth-child(4)", SORTED_BY)
     assert words[-1] == "", "empty cells come last"
     assert said == []
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from holdfast.report.photographs import Panel, amplified, draw_panels, heated, outlined, plain
 
 import holdfast as hf
 from holdfast.data.photographs import is_photograph
+from holdfast.modalities.photograph import Panel, amplified, draw_panels, heated, outlined, plain
 
 X = np.random.default_rng(0).random((3, 64, 64))
 SQUARE = np.zeros((1, 64, 64), dtype=bool)

@@ -124,8 +124,11 @@ class Stored(Protocol):
     def notes_of(self, kind: str) -> list[str]:
         """What was noted while units of a kind were computed, without repetition."""
 
-    def variant_areas(self, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
-        """Variants of extra measures, and by method the areas ``[variants, 2, B]``: higher is better, then lower."""
+    def variant_areas(self, analysis: str, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
+        """Variants of the measures that an analysis added, and by method the areas ``[variants, measures, B]``.
+
+        Measures of a variant for which higher is better come first.
+        """
 
     def rankings(self, *groups: str) -> dict[str, Ranking]:
         """By method: the ranking of all examples that tables are about; that for Robustness-S̄r of two."""
@@ -163,7 +166,10 @@ class Analysis(ABC):
     # ------------------------------------------------------------------ before anything is computed
 
     def check(self, methods: Sequence[str]) -> None:
-        """Refuse settings that name methods which the experiment does not have."""
+        """Refuse settings that name methods which the experiment does not have, or fewer than one example."""
+        examples = getattr(self, "examples", None)
+        if examples is not None and examples < 1:
+            raise HoldfastError(f"examples should be at least 1, got {examples}.")
         for method in getattr(self, "methods", None) or ():
             if method not in methods:
                 raise HoldfastError(f"methods should be of {', '.join(methods)}, got {method!r}.")

@@ -165,7 +165,7 @@ class ReferenceAnalysis(Analysis):
 
     @classmethod
     def read(cls, stored: Stored) -> ReferenceValues | None:
-        names, areas = stored.variant_areas("table")
+        names, areas = stored.variant_areas(cls.name, "table")
         return ReferenceValues(tuple(areas), tuple(names), torch.stack(list(areas.values())), 0) if areas else None
 
     @classmethod

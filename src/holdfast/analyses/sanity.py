@@ -18,7 +18,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
-from holdfast.models.torch import layers_of
+from holdfast.models.torch import TorchModel, layers_of
 from holdfast.ranking import Ranking
 from holdfast.table import Cell, Table
 
@@ -210,6 +210,12 @@ def _mean_ranks(scores: Tensor) -> Tensor:
     return (below + upto - 1) / 2
 
 
+def _layer_count(cases: Cases) -> int:
+    """Return about how many layers can be re-initialised: without a forward pass, unused ones are counted too."""
+    layers = cases.model.module.modules() if isinstance(cases.model, TorchModel) else ()
+    return sum(hasattr(layer, "reset_parameters") and any(True for _ in layer.parameters(False)) for layer in layers)
+
+
 @dataclass(frozen=True)
 class SanityAnalysis(Analysis):
     """Methods asked again after layers were re-initialised.
@@ -236,7 +242,7 @@ class SanityAnalysis(Analysis):
 
     def rows(self, cases: Cases, explainer: Explainer) -> int | None:
         each = explainer.rows(cases.features.count)
-        stages = len(trainable_layers(cases)) if self.cascade else 1
+        stages = _layer_count(cases) if self.cascade else 1
         return None if each is None else each * (1 + stages) * len(cases)
 
     @classmethod

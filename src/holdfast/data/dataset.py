@@ -37,19 +37,20 @@ class Examples:
     def __len__(self) -> int:
         return len(self.x)
 
-    def some(self, first: int, count: int) -> FixedReference:
+    def some(self, first: int, count: int, name: str = "references") -> FixedReference:
         """Return some of the inputs as reference values ``[count, *shape]``.
 
         Args:
             first: The first input to use.
             count: How many inputs to use.
+            name: The setting that asks for them, for messages.
 
         Raises:
             HoldfastError: There are not enough examples.
         """
         chosen = self.x[first : first + count]
         if len(chosen) < count:
-            raise HoldfastError(f"references asks for more than the {len(self)} examples there are.")
+            raise HoldfastError(f"{name} asks for more than the {len(self)} examples there are.")
         return FixedReference.inputs(chosen)
 
     @property

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
+from operator import or_
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from torch import Tensor
 
-from holdfast.analyses.analysis import Analysis, Subject
+from holdfast.analyses.analysis import Analysis
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion
 from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.network import Network, Place, shown_names
-from holdfast.errors import HoldfastError, unknown_name
-from holdfast.experiment.study import BOTH, Gallery, Measure, Method, Study
-from holdfast.experiment.toml import ExplainerTable, Piece, Settings, with_choices
+from holdfast.errors import HoldfastError, first_line, unknown_name
+from holdfast.experiment.engine import Engine
+from holdfast.experiment.study import BOTH, Gallery, Measure, Method, Study, check_parts
+from holdfast.experiment.toml import A_TABLE, ExplainerTable, Piece, Settings, with_choices
 from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
 from holdfast.modalities.modality import Modality
@@ -29,6 +32,7 @@ from holdfast.registry import Registry
 from holdfast.robustness import Robustness
 
 _ANY_TYPE = ConfigDict(arbitrary_types_allowed=True, strict=True)
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
 _OBJECTIVES = {"rest": RobustnessRest, "relevant": RobustnessRelevant}
 
 
@@ -61,6 +65,12 @@ def build(
     return _Builder(with_choices(settings, choices), limit, device).study(name, Place(folder, device, train, progress))
 
 
+class _Span(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    first: Annotated[int, Field(ge=0)]
+    count: Annotated[int, Field(ge=1)]
+
+
 class _Builder:
     """Makes the objects of one study. Data is loaded when the first of them needs it."""
 
@@ -70,16 +80,17 @@ class _Builder:
     def study(self, name: str, place: Place) -> Study:
         settings = self.settings
         self._check_features()
+        self._check_engine()
         methods, measures, gallery = self._methods(), self._measures(), self._gallery()
         analyses = tuple(self._analysis(kind, table) for kind, table in settings.analyses.items())
+        check_parts(methods, measures, analyses, settings.main)
         examples, wanted = self.examples, self.data.wanted(len(self.examples), self.limit)
         self._check_tops(gallery, analyses)
-        self._check_first(methods)
         x = examples.x[wanted].to(self.device)
         sentences = None if examples.sentences is None else examples.sentences[wanted]
-        model, about = self.network.model(self.data, examples, place)
         text = settings.features or self.modality.default_features
         features = sentences.features if sentences is not None else Features.parse(text, x)
+        model, about = self.network.model(self.data, examples, place)  # last: it may be trained
         vocabulary = examples.vocabulary
         return Study(
             name=name,
@@ -130,6 +141,12 @@ class _Builder:
     def examples(self) -> Examples:
         return self.data.load(self.network, self.limit, self.device)
 
+    def _check_engine(self) -> None:
+        try:
+            Engine.registry.maker(self.settings.engine)
+        except HoldfastError as error:
+            raise HoldfastError(f"engine: {error}") from error
+
     def _check_features(self) -> None:
         words = self.modality.default_features == "words"
         if self.settings.features is not None and words != (self.settings.features == "words"):
@@ -152,18 +169,6 @@ class _Builder:
 
     # ------------------------------------------------------------------ parts of the study
 
-    def _check_first(self, methods: tuple[Method, ...]) -> None:
-        """Refuse wrong names of methods before a network is trained."""
-        names = [method.name for method in methods]
-        compared = [method.name for method in methods if method.group == "table"]
-        if self.settings.main not in compared:
-            raise HoldfastError(f"main should be one of {', '.join(compared)}, got {self.settings.main!r}.")
-        for method in methods:
-            if method.of and method.of not in names:
-                raise HoldfastError(
-                    f"explainers.{method.name}.of should be one of {', '.join(names)}, got {method.of!r}."
-                )
-
     def _methods(self) -> tuple[Method, ...]:
         return tuple(self._method(name, table) for name, table in self.settings.explainers.items())
 
@@ -174,10 +179,13 @@ class _Builder:
             if criterion not in self.settings.criteria:
                 known = ", ".join(self.settings.criteria)
                 raise HoldfastError(f"{place}.criteria should be of {known}, got {criterion!r}.")
+        if table.of and table.of not in self.settings.explainers:
+            known = ", ".join(self.settings.explainers)
+            raise HoldfastError(f"{place}.of should be one of {known}, got {table.of!r}.")
         made: Any = self._made(table, Explainer.registry, place, self._sizes_first(table))
         explainers: dict[str, Explainer] = {BOTH: made}
-        if any(field.name == "objective" for field in fields(made)):
-            search = made.objective.robustness
+        search = getattr(getattr(made, "objective", None), "robustness", None)
+        if search is not None:
             if table.search is not None:
                 search = self._made(table.search, Robustness.registry, f"{place}.search")
             explainers = {side: replace(made, objective=make(search)) for side, make in _OBJECTIVES.items()}
@@ -197,17 +205,17 @@ class _Builder:
 
     def _gallery(self) -> Gallery | None:
         table = self.settings.gallery
-        return None if table is None else self._with(Gallery(), table, "gallery", "the gallery")
+        return None if table is None else self._with(Gallery, Gallery, table, "gallery", "the gallery")
 
     def _analysis(self, name: str, table: dict[str, Any]) -> Analysis:
         place = f"analyses.{name}"
         known = {n: cls for n, cls in Analysis.registry.classes().items() if not cls.automatic}
         if name not in known:
             raise HoldfastError(f"analyses: {unknown_name('analysis', name, list(known))}")
-        made: Any = self._with(known[name](), table, place, name)
+        made: Any = self._with(known[name], known[name], table, place, name)
         if any(field.name == "sizes" for field in fields(made)) and made.sizes is None:
             made = replace(made, sizes=tuple(self.settings.sizes))
-        needs_words = made.subject is Subject.RANKINGS and any(field.name == "vectors" for field in fields(made))
+        needs_words = type(made).with_vocabulary is not Analysis.with_vocabulary
         bound: Analysis = made.with_vocabulary(self.examples.vocabulary) if needs_words else made
         return bound
 
@@ -218,17 +226,21 @@ class _Builder:
     ) -> Any:
         """Make what ``use`` names, with the other keys as its settings."""
         try:
-            made = registry.maker(piece.use)()
+            maker: Any = registry.maker(piece.use)
         except HoldfastError as error:
             raise HoldfastError(f"{place}.use: {error}") from error
-        known = {field.name for field in fields(made)}
+        make, kind = maker, maker
+        if not isinstance(maker, type):  # a preset: other settings than the defaults of its class
+            preset = maker()
+            make, kind = partial(replace, preset), type(preset)
+        known = {field.name for field in fields(kind)}
         settings = {key: value for key, value in defaults.items() if key in known}
-        return self._with(made, settings | piece.settings, place, piece.use)
+        return self._with(make, kind, settings | piece.settings, place, piece.use)
 
-    def _with(self, made: Any, settings: Mapping[str, Any], place: str, name: str) -> Any:
-        """Return an object with these settings, each checked by the type of its field."""
-        types = typing.get_type_hints(type(made), include_extras=True)
-        allowed = [field.name for field in fields(made) if field.init and field.name not in ("objective", "vectors")]
+    def _with(self, make: Callable[..., Any], kind: Any, settings: Mapping[str, Any], place: str, name: str) -> Any:
+        """Make an object of a class with these settings, each checked by the type of its field."""
+        types = typing.get_type_hints(kind, include_extras=True)
+        allowed = [field.name for field in fields(kind) if field.init and field.name not in ("objective", "vectors")]
         values = {}
         for key, value in settings.items():
             if key not in allowed:
@@ -236,9 +248,11 @@ class _Builder:
                 raise HoldfastError(f"{place}.{key} is not a setting of {name}: use {keys}.")
             values[key] = self._value(value, types[key], f"{place}.{key}")
         try:
-            return replace(made, **values)
+            return make(**values)
         except HoldfastError as error:
             raise HoldfastError(f"{place}: {error}") from error
+        except TypeError as error:  # a field without a default
+            raise HoldfastError(f"{place} cannot be made with these settings: {first_line(error)}") from error
 
     def _value(self, value: Any, kind: Any, place: str) -> Any:
         """Return one setting as the type of its field."""
@@ -252,19 +266,18 @@ class _Builder:
 
     def _reference(self, value: Any, kind: Any, place: str) -> Any:
         """Return a reference value, or several; ``"words"`` and spans of examples come from the data."""
-        if isinstance(value, list):
-            return tuple(self._reference(one, float | str, f"{place}.{number}") for number, one in enumerate(value))
+        if typing.get_origin(kind) is tuple:
+            if not isinstance(value, list):
+                raise HoldfastError(f"{place} should be a list, got {value!r}.")
+            each = typing.get_args(kind)[0]
+            return tuple(self._reference(one, each, f"{place}.{number}") for number, one in enumerate(value))
         if value == "words":
             return self._words(place)
-        if isinstance(value, dict) or place.endswith(".references"):
-            try:
-                span = {key: _checked(value[key], int, place) for key in ("first", "count")}
-            except (KeyError, TypeError, HoldfastError) as error:
-                raise HoldfastError(
-                    f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}."
-                ) from error
-            return self.examples.some(**span)
-        return _checked(float(value) if isinstance(value, int) else value, kind, place)
+        plain = [one for one in typing.get_args(kind) if one not in (Tensor, FixedReference, type(None))]
+        if isinstance(value, dict) or not plain:
+            return self.examples.some(**_span(value, place), name=place)
+        types: Any = reduce(or_, (_Finite if one is float else one for one in plain))
+        return _checked(float(value) if type(value) is int else value, types, place)
 
     def _words(self, place: str) -> RandomWords:
         words = self.examples.random_words
@@ -282,12 +295,23 @@ def _checked(value: Any, kind: Any, place: str) -> Any:
     try:
         return TypeAdapter(kind, config=_ANY_TYPE).validate_python(value)
     except ValidationError as error:
-        allowed = dict.fromkeys(one["msg"].removeprefix("Input should be ") for one in error.errors())
+        words = (one["msg"].removeprefix("Input should be ") for one in error.errors())
+        allowed = dict.fromkeys(text.replace("a valid tuple", "a list") for text in words)
         raise HoldfastError(f"{place} should be {' or '.join(allowed)}, got {value!r}.") from error
+
+
+def _span(value: Any, place: str) -> dict[str, int]:
+    """Return which examples of the data a table names."""
+    try:
+        return _Span.model_validate(value).model_dump()
+    except ValidationError as error:
+        raise HoldfastError(
+            f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}."
+        ) from error
 
 
 def _piece(value: Any, place: str) -> Piece:
     try:
-        return Piece.model_validate({"use": value} if isinstance(value, str) else value)
+        return Piece.model_validate(value)
     except ValidationError as error:
-        raise HoldfastError(f'{place} should be a table such as {{ use = "…" }}, got {value!r}.') from error
+        raise HoldfastError(f"{place} should be {A_TABLE}, got {value!r}.") from error

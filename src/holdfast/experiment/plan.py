@@ -77,8 +77,8 @@ def plan_of(study: Study) -> Plan:
         blocks[name] = part
         tasks += _Block(study, name, len(spans), start, len(part), shows_moves).tasks()
         spans.append((start, start + len(part)))
-    shown = study.cases[: study.gallery.examples if study.gallery else 0]
     if study.gallery and study.gallery.targets:
+        shown = study.cases[: study.gallery.examples]
         name = f"{model} {fingerprint.of_cases(shown)}"
         blocks[name] = shown
         tasks += _targeted(study, name)

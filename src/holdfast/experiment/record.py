@@ -75,6 +75,7 @@ class MeasureRecord:
     group: str
     why: str
     variant: str
+    analysis: str
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,12 @@ class StudyRecord:
             HoldfastError: They are not a study of this version of results.
         """
         try:
-            return _RECORD.validate_python(dict(content))
+            return _RECORD.validate_python(content)
         except ValidationError as error:
-            wrong = ".".join(str(part) for part in error.errors()[0]["loc"])
+            wrong = ".".join(str(part) for part in error.errors()[0]["loc"]) or "its start"
             raise HoldfastError(
-                f"{path} holds a study that this version of holdfast cannot read (at {wrong}): run the experiment again."
+                f"{path} holds a study that this version of holdfast cannot read (at {wrong}): run the experiment "
+                "again."
             ) from error
 
 
@@ -204,6 +206,7 @@ def record_of(
                 group=m.group,
                 why=m.why,
                 variant=m.variant,
+                analysis=m.analysis,
             )
             for m in study.every_measure
         ),

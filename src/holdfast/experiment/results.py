@@ -212,9 +212,9 @@ class Results:
         notes = [n for unit in self.units.values() if unit.kind == analysis_kind(kind) for n in unit.notes]
         return list(dict.fromkeys(notes))
 
-    def variant_areas(self, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
-        """Return variants of extra measures, and areas ``[variants, 2, B]`` of methods that have all of them."""
-        extra = self.measures("extra")
+    def variant_areas(self, analysis: str, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
+        """Return variants of an analysis, and areas ``[variants, measures, B]`` of methods that have all of them."""
+        extra = [measure for measure in self.measures("extra") if measure.analysis == analysis]
         names = list(dict.fromkeys(measure.variant for measure in extra))
         pairs = [sorted((m for m in extra if m.variant == name), key=lambda m: not m.higher) for name in names]
         areas: dict[str, Tensor] = {}
@@ -222,7 +222,7 @@ class Results:
             values = [self.area(method, measure) for pair in pairs for measure in pair]
             known = [value for value in values if value is not None]
             if known and len(known) == len(values):
-                areas[method] = torch.stack(known).view(len(names), 2, -1)
+                areas[method] = torch.stack(known).unflatten(0, (len(names), -1))
         return names, areas
 
     def rankings(self, *groups: str) -> dict[str, Ranking]:

@@ -126,14 +126,8 @@ def run(
     with engine or Local() as worker:
         worker.open(plan.blocks, moving)
         while True:
-            stopped = stop is not None and stop()
-            while not stopped and len(progress.out) < worker.slots:
-                batch = _ready(waiting, progress)
-                if batch is None:
-                    break
-                waiting.remove(batch)
-                worker.submit(batch, [[store.get(key) for key in job.needs] for job in batch])
-                progress.out[batch] = 0.0
+            if stop is None or not stop():
+                _submit(waiting, progress, worker, store)
             if not progress.out:
                 break
             batch, outcome = worker.finished()
@@ -149,6 +143,17 @@ def run(
     return Summary(
         progress.done, progress.stored, missing, progress.failed, progress.seconds, progress.rows, bool(ended)
     )
+
+
+def _submit(waiting: list[Batch], progress: Progress, worker: Engine, store: Store) -> None:
+    """Submit batches whose needed units are stored while the engine has a free slot."""
+    while len(progress.out) < worker.slots:
+        batch = _ready(waiting, progress)
+        if batch is None:
+            return
+        waiting.remove(batch)
+        worker.submit(batch, [[store.get(key) for key in job.needs] for job in batch])
+        progress.out[batch] = 0.0
 
 
 def _ready(waiting: Sequence[Batch], progress: Progress) -> Batch | None:

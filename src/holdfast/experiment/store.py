@@ -239,10 +239,10 @@ class Store:
         """
         with _readable_errors(self.path):
             row = self._connection.execute("SELECT content FROM studies ORDER BY number DESC LIMIT 1").fetchone()
-        if row is None:
-            raise HoldfastError(f"{self.path} holds no study: no run has begun in it.")
-        content: dict[str, Any] = json.loads(row[0])
-        return content
+            if row is None:
+                raise HoldfastError(f"{self.path} holds no study: no run has begun in it.")
+            content: dict[str, Any] = json.loads(row[0])
+            return content
 
     def _unit(self, row: tuple[Any, ...]) -> Unit:
         """Return a unit from its row, with its arrays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +15,7 @@ from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.robustness import Judge, Robustness
+from holdfast.sizes import check_size
 from holdfast.text import Sentences
 
 Side = Literal["rest", "relevant"]
@@ -70,6 +71,7 @@ class Measure:
             ``"extra"``: an analysis needs it.
         why: The question that a probe answers.
         variant: Which variant of a criterion it is, for an analysis.
+        analysis: The analysis that needs it.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Measure:
     group: Literal["table", "probe", "extra"] = "table"
     why: str = ""
     variant: str = ""
+    analysis: str = ""
 
     @property
     def side(self) -> Side:
@@ -101,6 +104,7 @@ class Gallery:
     judge: Robustness = field(default_factory=Judge.quick)
 
     def __post_init__(self) -> None:
+        check_size(self.top, "top")
         if self.examples < 1 or self.targets < 0:
             raise HoldfastError(f"examples must be >= 1 and targets >= 0, got {self.examples} and {self.targets}.")
 
@@ -150,18 +154,7 @@ class Study:
     model: str | None = None
 
     def __post_init__(self) -> None:
-        names = [method.name for method in self.methods]
-        _check_names("method", names)
-        _check_names("criterion", [measure.name for measure in self.every_measure])
-        _check_names("analysis", [analysis.name for analysis in self.analyses], some=False)
-        compared = [method.name for method in self.methods if method.group == "table"]
-        if self.main not in compared:
-            raise HoldfastError(f"main should be one of {', '.join(compared)}, got {self.main!r}.")
-        for analysis in self.analyses:
-            try:
-                analysis.check(names)
-            except HoldfastError as error:
-                raise HoldfastError(f"analyses.{analysis.name}.{error}") from error
+        check_parts(self.methods, self.measures, self.analyses, self.main)
         if self.block < 1 or not self.measures:
             raise HoldfastError("a study needs at least one criterion, and blocks of at least one case.")
         if self.examples and len(self.examples) != len(self.cases):
@@ -170,12 +163,7 @@ class Study:
     @property
     def every_measure(self) -> tuple[Measure, ...]:
         """The criteria of the tables, and those that analyses need."""
-        extra = [
-            Measure(name, criterion, "extra", variant=variant)
-            for analysis in self.analyses
-            for name, criterion, variant in analysis.measures()
-        ]
-        return (*self.measures, *extra)
+        return (*self.measures, *extra_measures(self.analyses))
 
     def measures_of(self, method: Method) -> list[Measure]:
         """Return the criteria that measure a method."""
@@ -186,6 +174,43 @@ class Study:
     def method(self, name: str) -> Method:
         """Return the method of this name."""
         return next(method for method in self.methods if method.name == name)
+
+
+def extra_measures(analyses: Sequence[Analysis]) -> list[Measure]:
+    """Return the criteria that analyses need."""
+    return [
+        Measure(name, criterion, "extra", variant=variant, analysis=analysis.name)
+        for analysis in analyses
+        for name, criterion, variant in analysis.measures()
+    ]
+
+
+def check_parts(
+    methods: Sequence[Method], measures: Sequence[Measure], analyses: Sequence[Analysis], main: str
+) -> None:
+    """Refuse names that are taken twice or not known.
+
+    Args:
+        methods: The rows of the tables.
+        measures: The columns of the tables.
+        analyses: What else is computed.
+        main: The method that the others are compared with.
+
+    Raises:
+        HoldfastError: A name is wrong.
+    """
+    names = [method.name for method in methods]
+    _check_names("method", names)
+    _check_names("criterion", [measure.name for measure in (*measures, *extra_measures(analyses))])
+    _check_names("analysis", [analysis.name for analysis in analyses], some=False)
+    compared = [method.name for method in methods if method.group == "table"]
+    if main not in compared:
+        raise HoldfastError(f"main should be one of {', '.join(compared)}, got {main!r}.")
+    for analysis in analyses:
+        try:
+            analysis.check(names)
+        except HoldfastError as error:
+            raise HoldfastError(f"analyses.{analysis.name}.{error}") from error
 
 
 def _check_names(what: str, names: list[str], some: bool = True) -> None:

@@ -9,11 +9,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError, first_line, unknown_name
 
+A_TABLE = 'a name or a table such as { use = "…" }'
 _NAMED = files("holdfast.experiment") / "named"
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -34,6 +35,12 @@ class Piece(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
     use: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        """Accept a name alone for an extension without settings."""
+        return {"use": value} if isinstance(value, str) else value
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -144,6 +151,8 @@ def _message(error: Any) -> str:
         return f"{'.'.join(place)} is not a setting: use one of {', '.join(_keys_at(place[:-1]))}"
     if error["type"] == "missing":
         return f"{'.'.join(place)} is missing"
+    if error["type"] == "model_type":
+        return f"{'.'.join(place)} should be {A_TABLE}, got {error['input']!r}"
     text = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return f"{'.'.join(place)} should be {text}, got {error['input']!r}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,10 +31,10 @@ class Section(NamedTuple):
 
 
 def sections(results: Results) -> list[Section]:
-    """Return all sections of a report that have a table, in order."""
+    """Return all sections of a report that have a table or a figure, in order."""
     tested = results.compared("table")
     families = dict.fromkeys(measure.family for measure in results.measures("table"))
-    made: list[tuple[str, str, list[Table | None]]] = [
+    made: list[tuple[str, str, Sequence[Table | None]]] = [
         *((_key(family), family, [_areas(results, family, tested)]) for family in families),
         ("compared", "Significance", [_verdicts(results, tested), _tests(tested)]),
         ("pairs", "Both rankings by every criterion", [_crossed(results)]),
@@ -44,7 +45,8 @@ def sections(results: Results) -> list[Section]:
     for cls, result in results.analyses.items():
         made.append((cls.name, cls.title, [*cls.tables(result, results)]))
     filled = [Section(key, title, [table for table in tables if table]) for key, title, tables in made]
-    return [section for section in filled if section.tables or section.key == "curves"]
+    drawn = {"curves", *(cls.name for cls, result in results.analyses.items() if cls.figures(result))}
+    return [section for section in filled if section.tables or section.key in drawn]
 
 
 def every_table(results: Results) -> list[Table]:
