@@ -98,8 +98,8 @@ def test_run_report_and_export(call: Call, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["run", "paper"], "there is no experiment 'paper'. Did you mean"),
-        (["run", SMALL, "--engine", "dask"], "there is no engine 'dask'. Use one of local, ray."),
+        (["run", "paper"], "there is no experiment 'paper': did you mean"),
+        (["run", SMALL, "--engine", "dask"], "there is no engine 'dask': use one of local, ray."),
         (["run", SMALL, "--address", "x:1"], "--address and --workers are not for the engine local"),
         (["run", SMALL, "--device", "cuda:9"], "cannot be used here"),
         (["run", "paper-fashion"], "--data FOLDER"),
@@ -222,7 +222,7 @@ def test_features_chosen_by_chance_are_said(tmp_path: Path) -> None:
         (["robustness", "--digit", 1, "--p", "two"], "p must be 1, 2 or inf"),
         (["robustness", "--digit", 1, "--target", 11], "class from 0 to 9"),
         (["robustness", "--digit", 1, "--target", "9" * 5000], "there is no class"),
-        (["robustness", "--digit", 1, "--method", "jugde"], "Did you mean judge"),
+        (["robustness", "--digit", 1, "--method", "jugde"], "did you mean judge"),
         (["robustness", "--digit", 0, "--target", 7], "its own label 7"),
         (["robustness", "--digit", 1, "--features", "blobs"], "pixels, patches:N or superpixels:N"),
         (["robustness", "--digit", 1, "--subset", "top:120%"], "--subset must be"),

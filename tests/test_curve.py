@@ -109,7 +109,7 @@ def test_one_size_arrays_classes_and_names_are_taken() -> None:
         ({"ranking": hf.Grad()}, r"expected a ranking, made by explainer\(cases\) or Ranking\.by_score, got Grad"),
         ({"ranking": torch.rand(4, 12)}, "expected a ranking"),
         ({"criterion": hf.MinNorm()}, "expected a holdfast criterion, got MinNorm"),
-        ({"criterion": "insertoin"}, "there is no criterion 'insertoin'. Did you mean insertion"),
+        ({"criterion": "insertoin"}, "there is no criterion 'insertoin': did you mean insertion"),
         ({"sizes": "20%"}, "sizes must be"),
         ({"sizes": True}, "sizes must be"),
         ({"sizes": [0.5, 5]}, "sizes must be rising"),

@@ -153,7 +153,7 @@ def test_a_class_may_be_defined_again() -> None:
 
 
 def test_a_wrong_name_gets_the_nearest_right_one() -> None:
-    with pytest.raises(hf.HoldfastError, match=r"there is no explainer 'gard'. Did you mean grad"):
+    with pytest.raises(hf.HoldfastError, match=r"there is no explainer 'gard': did you mean grad"):
         hf.Explainer.registry.maker("gard")
 
 
@@ -181,9 +181,9 @@ def test_class_and_feature_names() -> None:
     assert int(model.ask(x[:1], target=other.upper()).target[0]) == model.classes.index(other)
     assert cases.features.name(2) == "column c"
     assert cases.features.number("column c") == 2
-    with pytest.raises(hf.HoldfastError, match=r"there is no class 'dgo'. Did you mean dog"):
+    with pytest.raises(hf.HoldfastError, match=r"there is no class 'dgo': did you mean dog"):
         model.ask(x, target="dgo")
-    with pytest.raises(hf.HoldfastError, match=r"there is no feature 'column z'. Did you mean"):
+    with pytest.raises(hf.HoldfastError, match=r"there is no feature 'column z': did you mean"):
         cases.features.number("column z")
     with pytest.raises(hf.HoldfastError, match="2 classes are named, and the model has 4"):
         hf.TorchModel(small_net(), classes=["cat", "dog"]).ask(x)

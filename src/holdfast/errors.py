@@ -44,6 +44,10 @@ def unknown_name(kind: str, name: str, known: Sequence[str], *, most: int = 40) 
     by_lower = {one.lower(): one for one in known}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)]
     near += [one for one in known if name.lower() in one.lower() and one not in near][: 5 - len(near)]
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    listed = f" Use one of {', '.join(known)}." if 0 < len(known) <= most else ""
-    return HoldfastError(f"there is no {kind} {name!r}.{hint}{listed}")
+    listed = ", ".join(known) if 0 < len(known) <= most else ""
+    text = f"there is no {kind} {name!r}"
+    if near and listed:
+        return HoldfastError(f"{text}: did you mean {' or '.join(near)}? (Known: {listed}.)")
+    if near:
+        return HoldfastError(f"{text}: did you mean {' or '.join(near)}?")
+    return HoldfastError(f"{text}: use one of {listed}." if listed else f"{text}.")

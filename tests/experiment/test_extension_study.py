@@ -121,6 +121,7 @@ def _define() -> None:
         name: ClassVar[str] = "drawn"
         title: ClassVar[str] = "Drawn"
         subject: ClassVar[Subject] = Subject.EXPLAINERS
+        uses_words: ClassVar[bool] = True
 
         def with_vocabulary(self, vocabulary: Vocabulary | None) -> Analysis:
             return DrawnAnalysis(self.methods, self.times, vocabulary is not None)

@@ -115,7 +115,7 @@ VALUES = [
     ('["uniform", 0, 1]', '["words"]', 'analyses.references.values.0 should not be "words" for mnist: it has none'),
     ('["uniform", 0, 1]', "3", "analyses.references.values should be a list, got 3"),
     ("patches:7", "patches:x", "features must be pixels, patches:N or superpixels:N, got 'patches:x'"),
-    ("patches:7", "words", 'features should not be "words" for mnist'),
+    ("patches:7", "words", "features must be pixels, patches:N or superpixels:N, got 'words'"),
     ("targets = 1", "targets = -1", "gallery: examples must be >= 1 and targets >= 0, got 2 and -1"),
     ("targets = 1", "top = 1.5", "gallery: top must be a share over 0 and at most 1"),
     ("targets = 1", "tops = 1", "gallery.tops is not a setting of the gallery: use examples, top, targets, judge"),

@@ -212,7 +212,11 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
             REST,
             "data: min_words must be at least 1 and at most max_words",
         ),
-        ('use = "mnist"', REST.replace("text-bilstm", "mnist-cnn"), 'features should not be "words" for mnist'),
+        (
+            'use = "mnist"',
+            REST.replace("text-bilstm", "mnist-cnn"),
+            'should not be "words" for mnist',
+        ),
         ('use = "texts"', REST.replace("text-bilstm", "mnist-cnn"), "text-bilstm or huggingface:NAME for texts"),
         ('use = "texts"\nroot = "nowhere"', REST, "there is no nowhere"),
         ('use = "eraser-movies"', REST, "name their folder or archive"),
@@ -234,7 +238,7 @@ def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: 
 
 def test_texts_have_words_for_features(tmp_path: Path) -> None:
     head = HEAD.replace('"words"', '"pixels"')
-    with pytest.raises(hf.HoldfastError, match='features should be "words" for texts'):
+    with pytest.raises(hf.HoldfastError, match="features of texts must be words"):
         build(load(_file(tmp_path, 'use = "texts"', REST, head)), "bad", tmp_path)
     numbers = REST.replace('reference = "words"', "reference = 0.0").replace('references = "words"\n', "")
     head = HEAD.replace('features = "words"\n', "")

@@ -121,6 +121,9 @@ class Stored(Protocol):
         Of methods with two rankings, those of ``side``.
         """
 
+    def settings_of(self, analysis: str) -> str:
+        """The settings of an analysis, as text."""
+
     def notes_of(self, kind: str) -> list[str]:
         """What was noted while units of a kind were computed, without repetition."""
 
@@ -150,6 +153,7 @@ class Analysis(ABC):
         subject: What it is computed from.
         together: Whether several rankings of the same cases can be computed in one call.
         automatic: Whether it needs no settings and is part of every report.
+        uses_words: Whether it is about words, and so needs the vocabulary of the model.
     """
 
     registry: ClassVar[Registry[Analysis]] = Registry("analysis", "holdfast.analyses", ("title", "subject"))
@@ -158,6 +162,7 @@ class Analysis(ABC):
     subject: ClassVar[Subject]
     together: ClassVar[bool] = False
     automatic: ClassVar[bool] = False
+    uses_words: ClassVar[bool] = False
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -211,6 +216,11 @@ class Analysis(ABC):
     @classmethod
     def tables(cls, result: Any, stored: Stored) -> list[Table]:
         """Return the tables of a result, as ``read`` returned it."""
+        return []
+
+    @classmethod
+    def replacements(cls, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]) -> list[dict[int, str]]:
+        """Return, for each case of a stored unit, real words to put in place of features, for the gallery."""
         return []
 
     @classmethod

@@ -195,7 +195,9 @@ class DiagnosticsAnalysis(Analysis):
                 name: torch.from_numpy(np.concatenate([one[name] for one in blocks], int(name == "searched")))
                 for name in ("judged", "searched", "alone", "moving")
             }
-            return Diagnostics(tuple(blocks[0]["sizes"].tolist()), **joined, judge="judge", search=repr(SEARCH))
+            return Diagnostics(
+                tuple(blocks[0]["sizes"].tolist()), **joined, judge=stored.settings_of(cls.name), search=repr(SEARCH)
+            )
         return None
 
     @classmethod

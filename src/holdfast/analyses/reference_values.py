@@ -34,13 +34,13 @@ class ReferenceValues(Result):
         references: Names of the reference values.
         areas: ``[methods, references, 2, B]``: Insertion, then Deletion. Random references are the same draws for all
             cases, so standard errors over cases leave the error of the draws out.
-        draws: How many draws of a random reference are averaged.
+        draws: How many draws of a random reference are averaged; None: unknown.
     """
 
     methods: tuple[str, ...]
     references: tuple[str, ...]
     areas: Tensor
-    draws: int
+    draws: int | None = None
 
     def ranks(self) -> Tensor:
         """Return the rank of each method's mean area, ``[methods, references, 2]``; 1 is best, equal areas share it."""
@@ -166,7 +166,7 @@ class ReferenceAnalysis(Analysis):
     @classmethod
     def read(cls, stored: Stored) -> ReferenceValues | None:
         names, areas = stored.variant_areas(cls.name, "table")
-        return ReferenceValues(tuple(areas), tuple(names), torch.stack(list(areas.values())), 0) if areas else None
+        return ReferenceValues(tuple(areas), tuple(names), torch.stack(list(areas.values()))) if areas else None
 
     @classmethod
     def tables(cls, result: ReferenceValues, stored: Stored) -> list[Table]:

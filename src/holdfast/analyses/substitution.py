@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from holdfast.ranking import Ranking
 from holdfast.reference import FixedReference
 from holdfast.robustness import Judge, Robustness
 from holdfast.table import Cell, Table
-from holdfast.text import substitute
+from holdfast.text import by_word, substitute
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +68,12 @@ class SubstitutionAnalysis(Analysis):
 
     top: int = 5
     judge: Robustness = field(default_factory=Judge.quick)
-    vectors: FixedReference | None = None
+    vectors: FixedReference | None = field(default=None, metadata={"from_data": True})
     name: ClassVar[str] = "substitution"
     title: ClassVar[str] = "Real words in place of the top words"
     subject: ClassVar[Subject] = Subject.RANKINGS
     together: ClassVar[bool] = True
+    uses_words: ClassVar[bool] = True
 
     def with_vocabulary(self, vocabulary: Vocabulary | None) -> SubstitutionAnalysis:
         if vocabulary is None:
@@ -106,6 +108,11 @@ class SubstitutionAnalysis(Analysis):
             for name in ("radius", "changed", "rounded", "by_chance")
         }
         return Substitutions(**columns)
+
+    @classmethod
+    def replacements(cls, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]) -> list[dict[int, str]]:
+        both = zip(arrays["rows"].tolist(), arrays["owner"].tolist(), strict=True)
+        return [by_word(rows, owner, vocabulary) for rows, owner in both]
 
     @classmethod
     def tables(cls, result: Substitutions, stored: Stored) -> list[Table]:

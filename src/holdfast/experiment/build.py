@@ -25,7 +25,6 @@ from holdfast.experiment.engine import Engine
 from holdfast.experiment.study import BOTH, Gallery, Measure, Method, Study, check_parts
 from holdfast.experiment.toml import A_TABLE, ExplainerTable, Piece, Settings, with_choices
 from holdfast.explainers.explainer import Explainer
-from holdfast.features import Features
 from holdfast.modalities.modality import Modality
 from holdfast.reference import FixedReference, RandomWords
 from holdfast.registry import Registry
@@ -79,7 +78,6 @@ class _Builder:
 
     def study(self, name: str, place: Place) -> Study:
         settings = self.settings
-        self._check_features()
         self._check_engine()
         methods, measures, gallery = self._methods(), self._measures(), self._gallery()
         analyses = tuple(self._analysis(kind, table) for kind, table in settings.analyses.items())
@@ -88,8 +86,7 @@ class _Builder:
         self._check_tops(gallery, analyses)
         x = examples.x[wanted].to(self.device)
         sentences = None if examples.sentences is None else examples.sentences[wanted]
-        text = settings.features or self.modality.default_features
-        features = sentences.features if sentences is not None else Features.parse(text, x)
+        features = self.modality.features(settings.features, x, sentences)
         model, about = self.network.model(self.data, examples, place)  # last: it may be trained
         vocabulary = examples.vocabulary
         return Study(
@@ -107,7 +104,7 @@ class _Builder:
             modality=self.modality.name,
             sentences=sentences,
             marks=examples.marks,
-            vocabulary=vocabulary.names if vocabulary and "substitution" in settings.analyses else (),
+            vocabulary=vocabulary.names if vocabulary and any(one.uses_words for one in analyses) else (),
             published=settings.published,
             about=about,
         )
@@ -146,11 +143,6 @@ class _Builder:
             Engine.registry.maker(self.settings.engine)
         except HoldfastError as error:
             raise HoldfastError(f"engine: {error}") from error
-
-    def _check_features(self) -> None:
-        words = self.modality.default_features == "words"
-        if self.settings.features is not None and words != (self.settings.features == "words"):
-            raise HoldfastError(f'features should {"" if words else "not "}be "words" for {self.data.name}.')
 
     def _check_tops(self, gallery: Gallery | None, analyses: tuple[Analysis, ...]) -> None:
         """Refuse numbers of words that a text does not have."""
@@ -215,8 +207,7 @@ class _Builder:
         made: Any = self._with(known[name], known[name], table, place, name)
         if any(field.name == "sizes" for field in fields(made)) and made.sizes is None:
             made = replace(made, sizes=tuple(self.settings.sizes))
-        needs_words = type(made).with_vocabulary is not Analysis.with_vocabulary
-        bound: Analysis = made.with_vocabulary(self.examples.vocabulary) if needs_words else made
+        bound: Analysis = made.with_vocabulary(self.examples.vocabulary) if made.uses_words else made
         return bound
 
     # ------------------------------------------------------------------ one object
@@ -240,7 +231,8 @@ class _Builder:
     def _with(self, make: Callable[..., Any], kind: Any, settings: Mapping[str, Any], place: str, name: str) -> Any:
         """Make an object of a class with these settings, each checked by the type of its field."""
         types = typing.get_type_hints(kind, include_extras=True)
-        allowed = [field.name for field in fields(kind) if field.init and field.name not in ("objective", "vectors")]
+        hidden = {field.name for field in fields(kind) if field.metadata.get("from_data")} | {"objective"}
+        allowed = [field.name for field in fields(kind) if field.init and field.name not in hidden]
         values = {}
         for key, value in settings.items():
             if key not in allowed:

@@ -26,7 +26,6 @@ from holdfast.explanation import Explanation
 from holdfast.features import Features
 from holdfast.models.model import Queries
 from holdfast.ranking import Ranking
-from holdfast.text import by_word
 
 Place = tuple[str, str, str, str]
 """Kind of a unit, method, side, and measure."""
@@ -207,6 +206,10 @@ class Results:
         shared = sorted(set.intersection(*(set(of) for of in blocks.values()))) if blocks else []
         return {m: [dict(self.units[of[n]].arrays) for n in shared] for m, of in blocks.items()} if shared else {}
 
+    def settings_of(self, analysis: str) -> str:
+        """Return the settings of an analysis, as text; empty if it has none."""
+        return self.study.settings.get(analysis, "")
+
     def notes_of(self, kind: str) -> list[str]:
         """Return what was noted while units of an analysis were computed, without repetition."""
         notes = [n for unit in self.units.values() if unit.kind == analysis_kind(kind) for n in unit.notes]
@@ -317,16 +320,14 @@ class Results:
 
     def _replacements(self) -> dict[tuple[str, int], dict[int, str]]:
         """Return the real words that replace others, by the key of a ranking and example, then by feature."""
-        found: dict[tuple[str, int], dict[int, str]] = {}
-        for place, blocks in self._places.items():
-            if place[0] != analysis_kind("substitution"):
-                continue
-            for number, key in blocks.items():
+        words: dict[tuple[str, int], dict[int, str]] = {}
+        kinds = {analysis_kind(name): cls for name, cls in Analysis.registry.classes().items() if cls.uses_words}
+        for (kind, *_), blocks in self._places.items():
+            for number, key in blocks.items() if kind in kinds else ():
                 unit, start = self.units[key], self.study.blocks[number][0]
-                both = zip(unit.arrays["rows"].tolist(), unit.arrays["owner"].tolist(), strict=True)
-                for example, (rows, owner) in enumerate(both, start):
-                    found[str(unit.made_of["ranking"]), example] = by_word(rows, owner, self.study.vocabulary)
-        return found
+                by_case = kinds[kind].replacements(unit.arrays, self.study.vocabulary)
+                words |= {(str(unit.made_of["ranking"]), start + row): new for row, new in enumerate(by_case)}
+        return words
 
     def _unit(self, place: Place, number: int) -> Unit | None:
         key = self._places.get(place, {}).get(number)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.errors import HoldfastError
 from holdfast.explanation import SUBSETS, Explanation
 from holdfast.features import Features
 from holdfast.models.torch import TorchModel
@@ -71,7 +70,7 @@ class Subject:
 
     def ask(self, target: str | None, features: str | None) -> Cases:
         """Return the case, with a class and features from the command line."""
-        return self.model.ask(self.x, target=target, features=self.modality.features(self, features))
+        return self.model.ask(self.x, target=target, features=self.modality.features(features, self.x, self.sentences))
 
     @property
     def random_words(self) -> RandomWords | None:
@@ -161,12 +160,18 @@ class Modality(ABC):
             HoldfastError: One of them cannot be read.
         """
 
-    def features(self, subject: Subject, text: str | None) -> Features:
-        """Return features from the command line, such as ``patches:16``."""
-        try:
-            return Features.parse(text or self.default_features, subject.x)
-        except HoldfastError as error:
-            raise HoldfastError(f"--features: {error}") from error
+    def features(self, text: str | None, x: Tensor, sentences: Sentences | None = None) -> Features:
+        """Return features from text.
+
+        Args:
+            text: Such as ``patches:16``; None: the default.
+            x: The inputs ``[B, *shape]``.
+            sentences: The inputs as texts, if they are.
+
+        Raises:
+            HoldfastError: Inputs of this kind have no such features.
+        """
+        return Features.parse(text or self.default_features, x)
 
     def judge(self, p: float, seed: int) -> Judge:
         """Return the robustness method that measures one explanation."""

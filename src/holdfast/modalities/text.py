@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from torch import Tensor
+
 from holdfast.cases import Cases
 from holdfast.data.network import Network
 from holdfast.errors import HoldfastError
@@ -15,7 +17,7 @@ from holdfast.features import Features
 from holdfast.files import write_text
 from holdfast.modalities.modality import Modality, Shown, Source, Stretch, Subject, radius_facts
 from holdfast.templates import template_file, templates
-from holdfast.text import by_word, substitute
+from holdfast.text import Sentences, by_word, substitute
 
 
 class TextModality(Modality):
@@ -56,11 +58,11 @@ class TextModality(Modality):
             )
         return Network.parse("text-bilstm" if name == "topics" else name)
 
-    def features(self, subject: Subject, text: str | None) -> Features:
-        if text not in (None, "words"):
-            raise HoldfastError("--text is a text by itself: leave images and their features out.")
-        assert subject.sentences is not None
-        return subject.sentences.features
+    def features(self, text: str | None, x: Tensor, sentences: Sentences | None = None) -> Features:
+        if text not in (None, self.default_features):
+            raise HoldfastError(f"features of texts must be words, got {text!r}.")
+        assert sentences is not None
+        return sentences.features
 
     def explained(self, subject: Subject, cases: Cases, explanation: Explanation) -> Explanation:
         """Add the text, where its words are, and whether real words in place of the relevant ones change the class."""
