@@ -43,7 +43,7 @@ def unknown_name(kind: str, name: str, known: Sequence[str], *, most: int = 40) 
     """
     by_lower = {one.lower(): one for one in known}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)]
-    near += [one for one in known if name.lower() in one.lower() and one not in near][: 5 - len(near)]
+    near += [one for one in known if name and name.lower() in one.lower() and one not in near][: 5 - len(near)]
     listed = ", ".join(known) if 0 < len(known) <= most else ""
     text = f"there is no {kind} {name!r}"
     if near and listed:

@@ -33,12 +33,19 @@ def atomic(path: Path) -> Iterator[Path]:
             pass
         try:
             yield Path(part.name)
-            os.chmod(part.name, 0o644)
+            os.chmod(part.name, 0o666 & ~_umask())
             os.replace(part.name, path)
         finally:
             Path(part.name).unlink(missing_ok=True)
     except OSError as error:
         raise HoldfastError(f"cannot write {path}: {error.strerror or error}.") from error
+
+
+def _umask() -> int:
+    """Return the permissions that new files do not get. Reading them means setting them for a moment."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write_text(path: Path, content: str) -> None:

@@ -15,6 +15,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import HoldfastError, first_line, unknown_name
@@ -36,7 +37,8 @@ class Registry(Generic[Kind]):
     def __init__(self, kind: str, package: str, needed: Sequence[str] = ()):
         self.kind, self._package, self._needed = kind, package, tuple(needed)
         self._classes: dict[str, type[Kind]] = {}
-        self._complete = False
+        self._lock = RLock()
+        self._loading = self._complete = False
 
     def add(self, cls: type[Kind]) -> None:
         """Register a class if it sets ``name`` itself; a class without a name is abstract or private.
@@ -45,7 +47,7 @@ class Registry(Generic[Kind]):
             cls: A subclass, as ``__init_subclass__`` receives it.
 
         Raises:
-            HoldfastError: The name is taken or malformed, or a needed attribute is missing.
+            HoldfastError: A name is taken or malformed, or a needed attribute is missing.
         """
         name = vars(cls).get("name")
         if name is None:
@@ -60,26 +62,34 @@ class Registry(Generic[Kind]):
         for preset in getattr(cls, "presets", ()):
             if not callable(getattr(cls, preset, None)):
                 raise HoldfastError(f"the {self.kind} {cls.__qualname__} names a preset {preset!r} that it lacks.")
-        other = self._classes.get(name)
-        if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise HoldfastError(
-                f"the {self.kind} {cls.__module__}.{cls.__qualname__} claims the name {name!r}, which "
-                f"{other.__module__}.{other.__qualname__} has: choose another name."
-            )
+        if not cls.__module__.startswith(f"{self._package}."):
+            self._load_package()  # so that names of the package's own classes are known to be taken
+        self._check_names(cls, name)
         self._classes[name] = cls
+
+    def _check_names(self, cls: type[Kind], name: str) -> None:
+        """Refuse a class whose name or presets another class has; the same class may be defined again."""
+        claimed = _names_of(name, cls).keys()
+        for other_name, other in self._classes.items():
+            same = (other.__module__, other.__qualname__) == (cls.__module__, cls.__qualname__)
+            taken = sorted(claimed & _names_of(other_name, other).keys())
+            if taken and not same:
+                raise HoldfastError(
+                    f"the {self.kind} {cls.__module__}.{cls.__qualname__} claims the name {taken[0]!r}, which "
+                    f"{other.__module__}.{other.__qualname__} has: choose another name."
+                )
 
     def classes(self) -> dict[str, type[Kind]]:
         """Return all registered classes by name, in alphabetical order."""
-        self._load()
+        self._load_package()
+        load_extensions()
         return dict(sorted(self._classes.items()))
 
     def makers(self) -> dict[str, Callable[..., Kind]]:
         """Return all classes and their presets by name; a preset is called ``class-name-preset``."""
         found: dict[str, Callable[..., Kind]] = {}
         for name, cls in self.classes().items():
-            found[name] = cls
-            for preset in getattr(cls, "presets", ()):
-                found[f"{name}-{preset.replace('_', '-')}"] = getattr(cls, preset)
+            found |= _names_of(name, cls)
         return found
 
     def maker(self, name: str) -> Callable[..., Kind]:
@@ -92,6 +102,14 @@ class Registry(Generic[Kind]):
         if name not in known:
             raise unknown_name(self.kind, name, list(known))
         return known[name]
+
+    def make(self, name: str) -> Kind:
+        """Return an instance of the class or preset of this name, with its default settings.
+
+        Raises:
+            HoldfastError: There is none of this name, or it needs settings.
+        """
+        return self._made(self.maker(name), name)
 
     def instance(self, given: Any, base: type[Kind]) -> Kind:
         """Accept an instance, a class that needs no arguments, or a name.
@@ -109,21 +127,36 @@ class Registry(Generic[Kind]):
         if isinstance(given, base):
             return given
         if isinstance(given, str):
-            return self.maker(given)()
+            return self.make(given)
         if isinstance(given, type) and issubclass(given, base):
-            try:
-                return given()
-            except TypeError as error:
-                raise HoldfastError(f"{given.__name__} cannot be made without settings: {first_line(error)}") from error
+            return self._made(given, given.__name__)
         raise HoldfastError(f"expected a holdfast {self.kind}, got {type(given).__name__}.")
 
-    def _load(self) -> None:
-        if not self._complete:
-            self._complete = True
-            package = importlib.import_module(self._package)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self._package}.{module.name}")
-        load_extensions()
+    def _made(self, maker: Callable[..., Kind], name: str) -> Kind:
+        try:
+            return maker()
+        except TypeError as error:
+            raise HoldfastError(f"the {self.kind} {name} cannot be made without settings: {first_line(error)}") from error
+
+    def _load_package(self) -> None:
+        """Import all modules of the package, once; what fails is tried again next time."""
+        with self._lock:
+            if self._complete or self._loading:
+                return
+            self._loading = True
+            try:
+                package = importlib.import_module(self._package)
+                for module in pkgutil.iter_modules(package.__path__):
+                    importlib.import_module(f"{self._package}.{module.name}")
+                self._complete = True
+            finally:
+                self._loading = False
+
+
+def _names_of(name: str, cls: type[Kind]) -> dict[str, Callable[..., Kind]]:
+    """Return a class and its presets by name."""
+    presets = {f"{name}-{preset.replace('_', '-')}": getattr(cls, preset) for preset in getattr(cls, "presets", ())}
+    return {name: cls, **presets}
 
 
 def load_extensions() -> None:

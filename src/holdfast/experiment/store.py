@@ -129,6 +129,7 @@ class Store:
             HoldfastError: There is no such file, or it is not a store.
         """
         path = Path(path)
+        path = path / "results.db" if path.is_dir() else path
         if not path.is_file():
             raise HoldfastError(f"there are no results {path}.")
         address = f"{path.resolve().as_uri()}?mode=ro"

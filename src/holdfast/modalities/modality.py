@@ -145,8 +145,8 @@ class Modality(ABC):
     @classmethod
     def of(cls, source: Source) -> Modality:
         """Return the modality of what a command is asked about."""
-        every = [made() for made in cls.registry.classes().values()]
-        return next((one for one in every if one.accepts(source)), every[0])
+        every = {name: made() for name, made in cls.registry.classes().items()}
+        return next((one for one in every.values() if one.accepts(source)), every["image"])
 
     @abstractmethod
     def accepts(self, source: Source) -> bool:
