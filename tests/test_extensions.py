@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import holdfast as hf
+from holdfast.interop.captum import FromCaptum
 from holdfast.registry import GROUP, Registry
 from toys import small_net
 
@@ -138,6 +139,29 @@ def test_what_a_registered_class_lacks_is_one_sentence() -> None:
             name: ClassVar[str] = "fast-one"
             source: ClassVar[str] = "none"
             presets: ClassVar[tuple[str, ...]] = ("fast",)
+
+
+def test_names_of_the_package_and_of_presets_are_taken() -> None:
+    code = """
+import holdfast as hf
+for name in ("random", "judge-quick"):
+    base = hf.Explainer if name == "random" else hf.Attack
+    try:
+        type("Mine", (base,), {"name": name, "source": "me"})
+    except hf.HoldfastError as error:
+        print(error)
+print(len(hf.Explainer.registry.classes()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    first, second, count = done.stdout.splitlines()
+    assert "Mine claims the name 'random', which holdfast.explainers.random.Random has" in first
+    assert "Mine claims the name 'judge-quick', which holdfast.robustness.judge.Judge has" in second
+    assert int(count) == len(hf.Explainer.registry.classes())
+
+
+def test_a_class_that_needs_settings_is_listed_and_named_in_a_sentence() -> None:
+    with pytest.raises(hf.HoldfastError, match="the explainer FromCaptum cannot be made without settings"):
+        hf.Explainer.registry.instance(FromCaptum, hf.Explainer)  # type: ignore[type-abstract]  # only its subclasses
 
 
 def test_a_class_may_be_defined_again() -> None:

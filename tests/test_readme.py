@@ -34,8 +34,8 @@ def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     order, value = done.stdout.splitlines()
-    assert set(re.findall(r"\w+", order)[:2]) == {"income", "debt"}
-    assert value.startswith("tensor([[0.")
+    assert order.startswith("['income', ")
+    assert value.startswith("tensor([[0.57")
 
 
 @pytest.mark.slow

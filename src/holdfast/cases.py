@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,9 +57,10 @@ class Cases:
     def __len__(self) -> int:
         return len(self.x)
 
-    def __getitem__(self, which: int | slice | Tensor) -> Cases:
-        if isinstance(which, int):
-            which = torch.tensor([which], device=self.x.device)
+    def __getitem__(self, which: int | slice | Tensor | Sequence[int]) -> Cases:
+        if not isinstance(which, slice):
+            which = torch.as_tensor(which, device=self.x.device)
+            which = which[None] if which.ndim == 0 else which
         features = self.features.at(which)
         return Cases(self.model, self.x[which], self.label[which], self.target[which], features)
 
@@ -74,7 +76,7 @@ class Cases:
         model.check_ready()
         x = _inputs(model, x)
         bound = _features(features, x)
-        scores = model(x, exact=True)
+        scores = _scores(model, x)
         if not bool(torch.isfinite(scores).all()):
             raise HoldfastError("the model returns NaN or infinite scores for these inputs.")
         model.warn_if_saturated(scores)
@@ -99,7 +101,10 @@ class Cases:
         Raises:
             HoldfastError: The type or the shape is wrong.
         """
-        checked = torch.as_tensor(subsets)
+        try:
+            checked = torch.as_tensor(subsets)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise HoldfastError(f"subsets must be bool [B, K, d]: {first_line(error)}") from error
         d = self.features.count
         if checked.dtype != torch.bool:
             raise HoldfastError(f"subsets must be bool (True: in the subset), got {checked.dtype}.")
@@ -143,6 +148,8 @@ def check_cases(cases: object) -> None:
     """Refuse what is not ``Cases``, such as a bare tensor of inputs, and models that are not ready."""
     if not isinstance(cases, Cases):
         raise HoldfastError(f"expected cases, made by model.ask(x), got {type(cases).__name__}.")
+    if not len(cases):
+        raise HoldfastError("there is no case to work on: expected at least one.")
     cases.model.check_ready()
 
 
@@ -162,6 +169,17 @@ def _inputs(model: Model, given: Any) -> Tensor:
     if model.low is not None and model.high is not None:
         _check_bounds(x, model.low, model.high)
     return x
+
+
+def _scores(model: Model, x: Tensor) -> Tensor:
+    """Ask the model about all inputs; what it cannot take is refused in one sentence."""
+    try:
+        return model(x, exact=True)
+    except (torch.OutOfMemoryError, HoldfastError):
+        raise
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        shape = tuple(x.shape[1:])
+        raise HoldfastError(f"the model cannot take inputs of shape {shape}: {first_line(error)}") from error
 
 
 def _check_bounds(x: Tensor, low: Tensor, high: Tensor) -> None:

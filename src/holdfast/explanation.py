@@ -41,8 +41,9 @@ class Explanation:
         new_class: The class that it leads to; -1 if none was found.
         moves: The changes themselves, ``[2, *shape]``; None if they were not kept.
         probability: Of the label at ``x``.
-        new_probability: Of the new classes after the changes.
+        new_probability: Of the new classes after the changes; NaN if there is none.
         bound: Which side of the true radius the radii lie on.
+        proven: Whether no smaller change exists, by proof.
         uncertain: The share of the features whose place is not settled; None if unknown.
         cost: Rows put through the model to find the order.
         judging: Rows put through the model to measure the radii.
@@ -70,6 +71,7 @@ class Explanation:
     probability: float
     new_probability: tuple[float, float]
     bound: str = "upper"
+    proven: tuple[bool, bool] = (False, False)
     uncertain: float | None = None
     cost: Queries = field(default_factory=Queries)
     judging: Queries = field(default_factory=Queries)
@@ -118,12 +120,14 @@ class Explanation:
 
     def radius_text(self, which: int) -> str:
         """Return the radius of one of ``SUBSETS`` as text."""
-        return "censored" if math.isinf(self.radius[which]) else f"{self.radius[which]:.4g}"
+        if math.isinf(self.radius[which]):
+            return "unreachable (proven)" if self.proven[which] else "censored"
+        return f"at least {self.radius[which]:.4g}" if self.bound == "lower" else f"{self.radius[which]:.4g}"
 
     def change_text(self, which: int) -> str:
         """Return what the smallest change of one of ``SUBSETS`` does, in words."""
         if self.new_class[which] < 0:
-            return "no change found"
+            return "no smaller change exists" if self.proven[which] else "no change found"
         return f"changes to {self.classes[self.new_class[which]]} ({self.new_probability[which]:.0%})"
 
 
@@ -191,6 +195,7 @@ def judge_ranking(
     before = model.probabilities(model(cases.x, exact=True)).gather(1, cases.label[:, None])[:, 0]
     after = model.probabilities(model(radii.witness.flatten(0, 1), exact=True))
     after = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius)
+    after = after.masked_fill(radii.new_class < 0, math.nan)
     return [
         Explanation(
             method=method,
@@ -207,6 +212,7 @@ def judge_ranking(
             probability=float(before[case]),
             new_probability=_pair(after[case]),
             bound=radii.bound,
+            proven=(bool(radii.proven[case, MOVED]), bool(radii.proven[case, HELD])),
             uncertain=None if ranking.uncertain is None else float(ranking.uncertain[case]),
             judging=radii.queries,
             notes=_notes(ranking, radii, case, int(relevant[case, 0].sum())),

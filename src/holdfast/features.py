@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, unknown_name
+from holdfast.errors import HoldfastError, first_line, unknown_name
 
 FIXED = -1
 """The id of coordinates that belong to no feature and never move."""
@@ -214,7 +214,10 @@ class Features:
         Returns:
             One feature for each id from 0 to the largest.
         """
-        ids = torch.as_tensor(ids)
+        try:
+            ids = torch.as_tensor(ids)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise HoldfastError(f"feature ids must be integers: {first_line(error)}") from error
         if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
             raise HoldfastError(f"feature ids must be integers, got {ids.dtype}.")
         return cls._counted(ids.long().clamp_min(FIXED), "groups")

@@ -136,7 +136,9 @@ class Registry(Generic[Kind]):
         try:
             return maker()
         except TypeError as error:
-            raise HoldfastError(f"the {self.kind} {name} cannot be made without settings: {first_line(error)}") from error
+            raise HoldfastError(
+                f"the {self.kind} {name} cannot be made without settings: {first_line(error)}"
+            ) from error
 
     def _load_package(self) -> None:
         """Import all modules of the package, once; what fails is tried again next time."""

@@ -194,7 +194,16 @@ def test_studies_that_make_no_sense() -> None:
     box = hf.FunctionModel(lambda x: x[:, :2])
     with pytest.raises(hf.HoldfastError, match="give the study a name for its model"):
         of_model(box)
-    asked = replace(toy_study({"Random": hf.Random()}), cases=box.ask(torch.rand(4, 12)), model="mine, version 3")
+    toy = replace(toy_study({"Random": hf.Random()}), cases=box.ask(torch.rand(4, 12)), model="mine, version 3")
+    with pytest.raises(
+        hf.HoldfastError, match="RobustnessRest needs gradients, and the FunctionModel gives only scores"
+    ):
+        plan_of(toy)
+    asked = replace(toy, measures=(Measure("insertion", hf.Insertion),))  # type: ignore[arg-type]  # a class is taken
+    assert asked.measures[0].criterion == hf.Insertion()
+    assert Method("one", hf.Random).explainers == {"both": hf.Random()}  # type: ignore[arg-type]  # so is it alone
+    with pytest.raises(hf.HoldfastError, match="there is no modality 'imag': did you mean image"):
+        plan_of(replace(asked, modality="imag"))
     boxed = hf.FunctionModel(lambda x: x[:, :2], bounds=(0, 9))
     other = replace(asked, cases=boxed.ask(torch.rand(4, 12)))
     renamed = replace(asked, model="mine, version 4")

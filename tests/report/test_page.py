@@ -195,7 +195,8 @@ def test_the_verdict_names_wins_draws_and_losses(tmp_path: Path) -> None:
     _replace_curves(path, shift)
     told = verdict(Results(path))
     assert told.startswith("On 4 examples, ours beats 1 of 3, draws with same and loses to better by rest; it ")
-    assert told.endswith("(paired t-tests at 95 %). So few examples show only large differences.")
+    tests = "(paired t-tests at 95 %; after Holm's correction over all of them: 2 win, 2 draw, 2 loss)"
+    assert told.endswith(f"{tests}. So few examples show only large differences.")
     assert findings(Results(path)) == [], "no probes, nothing to find"
 
 

@@ -157,7 +157,7 @@ class DiagnosticsAnalysis(Analysis):
     """How far the radii of the main method's top features can be trusted.
 
     Attributes:
-        examples: On the first this many examples.
+        examples: How many examples to use, from the first on.
         judge: What measures the radii.
         seeds: From how many seeds the single search starts.
         sizes: How many top features are held; None: the sizes of the experiment.

@@ -187,16 +187,16 @@ class ReferenceAnalysis(Analysis):
             means = [float(area.double().mean()) for area in areas]
             best = (max, min)[which](means)
             ours = [Estimate(m, *bootstrap(area), m == best) for m, area in zip(means, areas, strict=True)]
-            rows.append((reference, "ours", *ours))
+            rows.append((reference, "measured", *ours))
             if data:
                 paper = (published.reference(data, criterion, reference, method) for method in result.methods)
                 rows.append((reference, "paper", *paper))
         return Table(
             f"references-{criterion.lower()}",
             f"{criterion} with other references",
-            ("reference", "whose", *result.methods),
+            ("reference", "source", *result.methods),
             tuple(rows),
-            f"{('Higher', 'Lower')[which]} is better; the best of ours in bold.",
+            f"{('Higher', 'Lower')[which]} is better; the best measured value in bold.",
         )
 
     @classmethod

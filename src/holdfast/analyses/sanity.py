@@ -222,7 +222,7 @@ class SanityAnalysis(Analysis):
 
     Attributes:
         methods: Names of the methods; None: all of the tables.
-        examples: On the first this many examples.
+        examples: How many examples to use, from the first on.
         cascade: Re-initialise more and more layers, not only the last one.
         seed: Seed of the new weights.
     """
@@ -268,7 +268,8 @@ class SanityAnalysis(Analysis):
         columns = ("method", result.stages[0], *(["paper"] if paper else []), *result.stages[1:])
         note = (
             "Rank correlation of an explanation with that of the network after layers were re-initialised, from the "
-            f"last one back, on {result.correlation.shape[2]} examples. Near 0 is sane."
+            f"last one back, on {result.correlation.shape[2]} examples. Near 0: the explanation "
+            "depends on what the network learnt, as it should."
         )
         return [Table("sanity", "Sanity", columns, tuple(rows), note)]
 

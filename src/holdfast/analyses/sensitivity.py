@@ -128,7 +128,7 @@ class SensitivityAnalysis(Analysis):
 
     Attributes:
         methods: Names of the methods; None: all of the tables.
-        examples: On the first this many examples.
+        examples: How many examples to use, from the first on.
         radius: The largest L2 distance of a neighbour.
         top: Which features are compared: a share of them.
         samples: How many neighbours to draw.

@@ -141,7 +141,7 @@ class Wanted:
         """Refuse names of explainers that are not known, and options that apply to none of them."""
         if self.objective not in (None, *_OBJECTIVES):
             raise HoldfastError(f"--objective must be one of {', '.join(_OBJECTIVES)}, got {self.objective!r}.")
-        made: list[Any] = [Explainer.registry.maker(name)() for name in names]
+        made: list[Any] = [Explainer.registry.make(name) for name in names]
         known = {field.name for one in made for field in fields(one)}
         for option in ("objective", "reference"):
             if getattr(self, option) is not None and option not in known:
@@ -154,7 +154,7 @@ class Wanted:
             names: Their names, as ``check`` accepts them.
             words: Random words of the model, if the input is a text.
         """
-        return {name: self._with_settings(Explainer.registry.maker(name)(), words) for name in names}
+        return {name: self._with_settings(Explainer.registry.make(name), words) for name in names}
 
     def _with_settings(self, made: Any, words: RandomWords | None) -> Explainer:
         known = {field.name for field in fields(made)}

@@ -17,7 +17,7 @@ from holdfast.experiment.toml import load
 from holdfast.report.findings import verdict
 from holdfast.report.page import write_page
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 _EXPERIMENT = "paper-mnist-quick"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +19,11 @@ from holdfast.cli.app import out as console
 from holdfast.cli.show import progress_bar
 from holdfast.explainers.explainer import Explainer
 from holdfast.explanation import SUBSETS, Explanation, explain_cases
-from holdfast.modalities.image import pertinent
 from holdfast.modalities.modality import Modality, Source, Stretch, Subject
 from holdfast.templates import shade
 from holdfast.version import __version__
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
@@ -99,9 +99,9 @@ def _print(subject: Subject, explanations: list[Explanation], norm: str, path: P
         for name, value in subject.modality.facts(one):
             table.add_row(name, escape(value))
         for k, subset in enumerate(SUBSETS):
-            table.add_row(f"{norm} radius, {subset}", escape(_radius(one, k)))
+            table.add_row(f"{norm} radius, {subset} ({one.bound} bound)", escape(_radius(one, k)))
         if one.uncertain is not None:
-            table.add_row("uncertain places", f"{one.uncertain:.0%} of the features")
+            table.add_row("order not certain for", f"{one.uncertain:.0%} of the features")
         table.add_row("model rows", f"{one.cost.forward:,} to explain, {one.judging.forward:,} to judge")
         console.print(table)
         for note in one.notes:
@@ -137,15 +137,14 @@ def _print_json(subject: Subject, explanations: list[Explanation], path: Path) -
         "label": first.classes[first.label],
         "probability": first.probability,
         "target": None if first.target == ANY else first.classes[first.target],
-        "explanations": [_plain(one) for one in explanations],
+        "explanations": [_plain(subject, one) for one in explanations],
         "written": str(path),
     }
     typer.echo(json.dumps(answer, indent=1))
 
 
-def _plain(one: Explanation) -> dict[str, Any]:
+def _plain(subject: Subject, one: Explanation) -> dict[str, Any]:
     """Return an explanation as plain values."""
-    lowered, raised = pertinent(one)
     return {
         "method": one.method,
         "explainer": one.explainer,
@@ -154,15 +153,16 @@ def _plain(one: Explanation) -> dict[str, Any]:
             {"feature": feature, "name": one.features.name(feature), "replacement": one.replacements.get(feature)}
             for feature in one.relevant
         ],
-        "pertinent positive": lowered,
-        "pertinent negative": raised,
-        "radius": {s: None if one.new_class[k] < 0 else one.radius[k] for k, s in enumerate(SUBSETS)},
+        **subject.modality.plain(one),
+        "radius": {s: None if math.isinf(one.radius[k]) else one.radius[k] for k, s in enumerate(SUBSETS)},
+        "proven": dict(zip(SUBSETS, one.proven, strict=True)),
         "new class": {
             s: None if one.new_class[k] < 0 else one.classes[one.new_class[k]] for k, s in enumerate(SUBSETS)
         },
         "bound": one.bound,
         "uncertain": one.uncertain,
         "rows to explain": {"forward": one.cost.forward, "gradient": one.cost.gradient},
+        "rows to judge": {"forward": one.judging.forward, "gradient": one.judging.gradient},
         "judge": one.judge,
         **dict(one.extra),
         "notes": list(one.notes),

@@ -12,7 +12,7 @@ from holdfast.experiment.export import COLUMNS
 from holdfast.experiment.export import export as write
 from holdfast.experiment.results import Results
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +27,7 @@ from holdfast.modalities.modality import Modality
 from holdfast.registry import Registry
 from holdfast.robustness import Robustness
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 _FEATURES = {
     "pixels": "one feature for each pixel, colour channels together",
     "patches:N": "squares of N x N pixels",
@@ -64,7 +64,8 @@ def list_(
         columns = [column for column in rows[0] if column not in ("class", "settings")]
         table = Table(title=title)
         for column in columns:
-            table.add_column(column, overflow="fold", justify="right" if column == "model rows" else "left")
+            number = column == "model rows"
+            table.add_column(column, overflow="fold", no_wrap=column == "name", justify="right" if number else "left")
         for row in rows:
             table.add_row(*(escape(_cell(row[column])) for column in columns))
         console.print(table)
@@ -78,17 +79,37 @@ def _row(name: str, make: Callable[..., Any]) -> dict[str, Any]:
     """Return what the listing shows of one name."""
     cls = make if isinstance(make, type) else make.__self__  # type: ignore[attr-defined]  # a preset is a class method
     row: dict[str, Any] = {"name": name, "class": cls.__name__, "about": _headline(make)}
-    if issubclass(cls, (Explainer, Criterion, Robustness, Estimator)):
+    if not issubclass(cls, (Explainer, Criterion, Robustness, Estimator)):
+        return row | {"settings": _defaults(cls)}
+    try:
         made = make()
-        row |= {"needs": _needs(made)}
-        if isinstance(made, Explainer):
-            row |= {"from": made.source, "model rows": made.rows(_PIXELS)}
-        elif isinstance(made, Robustness):
-            row |= {"bound": made.bound, "model rows": made.rows}
-        elif isinstance(made, Criterion):
-            row |= {"better": "higher" if made.higher_is_better else "lower"}
-        return row | {"settings": {f.name: str(getattr(made, f.name)) for f in fields(made) if f.init}}
-    return row | {"settings": {f.name: str(f.type) for f in fields(cls) if f.init} if is_dataclass(cls) else {}}
+    except TypeError:  # it has settings without a default
+        return row | _columns(cls, None) | {"settings": _defaults(cls)}
+    return (
+        row | _columns(cls, made) | {"settings": {f.name: str(getattr(made, f.name)) for f in fields(made) if f.init}}
+    )
+
+
+def _columns(cls: type, made: Any) -> dict[str, Any]:
+    """Return the columns of a kind; of a class that cannot be made without settings they are empty."""
+    columns: dict[str, Any] = {"needs": [] if made is None else _needs(made)}
+    if issubclass(cls, Explainer):
+        return columns | {"from": cls.source, "model rows": None if made is None else made.rows(_PIXELS)}
+    if issubclass(cls, Robustness):
+        return columns | {"bound": cls.bound, "model rows": None if made is None else made.rows}
+    if issubclass(cls, Criterion):
+        return columns | {"better": "higher" if cls.higher_is_better else "lower"}
+    return columns
+
+
+def _defaults(cls: type) -> dict[str, str]:
+    """Return the settings of a class and their defaults."""
+    found = {}
+    for field in fields(cls) if is_dataclass(cls) else ():
+        if field.init and not field.metadata.get("from_data"):
+            default = field.default_factory() if field.default_factory is not MISSING else field.default
+            found[field.name] = "required" if default is MISSING else str(default)
+    return found
 
 
 def _needs(made: Explainer | Criterion | Robustness | Estimator) -> list[str]:
@@ -115,7 +136,7 @@ def _print_one(name: str, as_json: bool) -> None:
     for setting, value in row["settings"].items():
         table.add_row(f"  {setting}", escape(value))
     console.print(table)
-    console.print(row["about"], highlight=False, markup=False)
+    console.print(row["about"], highlight=False, markup=False, soft_wrap=True)
 
 
 def _cell(value: Any) -> str:
@@ -128,4 +149,4 @@ def _cell(value: Any) -> str:
 
 def _headline(make: Callable[..., Any]) -> str:
     """Return the first line about a class or a preset."""
-    return (make.__doc__ or "").strip().splitlines()[0].replace("``", "")
+    return ((make.__doc__ or "").strip().splitlines() or [""])[0].replace("``", "")

@@ -16,7 +16,7 @@ from holdfast.report.figures import draw_gallery, has_photographs
 from holdfast.report.findings import verdict
 from holdfast.report.page import as_markdown, write_page
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

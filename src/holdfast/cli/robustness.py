@@ -17,7 +17,7 @@ from holdfast.explanation import question
 from holdfast.modalities.image import draw_changes
 from holdfast.modalities.modality import Modality, Source
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -26,7 +26,7 @@ from holdfast.experiment import run as compute
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 Data = Annotated[
     Path | None,
     typer.Option(
@@ -156,7 +156,10 @@ def finish(summary: Summary, folder: Path, as_json: bool) -> None:
 def show_plan(study: Study, results: Path, as_json: bool) -> None:
     """Print units and model rows of each kind of work and method."""
     plan = plan_of(study)
-    stored = Store.read(results).keys() if results.exists() else set()
+    stored: set[str] = set()
+    if results.exists():
+        with Store.read(results) as store:
+            stored = store.keys()
     groups: dict[tuple[str, str], list[str]] = {}
     seen: set[str] = set()
     for task in plan.tasks:

@@ -19,7 +19,7 @@ from holdfast.data.rationales import SENTIMENTS, movie_reviews
 from holdfast.data.texts import Texts, labelled, newsgroups
 from holdfast.errors import HoldfastError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

@@ -16,6 +16,7 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.chunks import Progress, chunked
 from holdfast.criteria.criterion import Criterion, Marginals
+from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
@@ -73,6 +74,11 @@ class _RobustnessCriterion(Criterion):
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any
     ) -> Marginals:
+        if self.robustness.bound == "lower":
+            raise HoldfastError(
+                f"BoundaryNormals searches for changes by itself, and {type(self.robustness).__name__} finds none: use "
+                "the estimator Regression()."
+            )
         estimate = normals(
             cases,
             self.moving(relevant),

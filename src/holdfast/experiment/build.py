@@ -132,7 +132,7 @@ class _Builder:
 
     @cached_property
     def modality(self) -> Modality:
-        return Modality.registry.maker(self.data.modality)()
+        return Modality.registry.make(self.data.modality)
 
     @cached_property
     def examples(self) -> Examples:

@@ -69,6 +69,7 @@ def pack_explanations(explanations: Sequence[Explanation], moves: bool) -> Array
         "top": np.array([one.top for one in explanations]),
         "radius": np.array([one.radius for one in explanations]),
         "new_class": np.array([one.new_class for one in explanations], dtype=np.int16),
+        "proven": np.array([one.proven for one in explanations]),
         "probability": np.array([one.probability for one in explanations]),
         "new_probability": np.array([one.new_probability for one in explanations]),
     }
@@ -109,6 +110,7 @@ def unpack_explanations(
             moves=_moves(unit, row, x.shape[1:]),
             probability=float(arrays["probability"][row]),
             new_probability=_pair(arrays["new_probability"][row]),
+            proven=(bool(arrays["proven"][row, 0]), bool(arrays["proven"][row, 1])),
             explainer=str(unit.made_of.get("explainer", "")),
             judge=str(unit.made_of["judge"]),
             key=str(unit.made_of.get("ranking", unit.key)),

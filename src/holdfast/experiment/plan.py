@@ -8,6 +8,7 @@ from functools import cached_property
 
 from holdfast.analyses.analysis import Analysis, Subject
 from holdfast.cases import Cases
+from holdfast.criteria.criterion import Criterion
 from holdfast.experiment import fingerprint
 from holdfast.experiment.jobs import (
     CurveJob,
@@ -20,7 +21,10 @@ from holdfast.experiment.jobs import (
 )
 from holdfast.experiment.record import Role, StudyRecord, record_of
 from holdfast.experiment.study import Method, Study
+from holdfast.explainers.explainer import Explainer
 from holdfast.modalities.modality import Modality
+from holdfast.models.model import check_access
+from holdfast.robustness import Robustness
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,8 @@ class Plan:
 
 def plan_of(study: Study) -> Plan:
     """Lay a study out as jobs, block after block."""
-    shows_moves = Modality.registry.classes()[study.modality].keeps_moves
+    shows_moves = Modality.registry.make(study.modality).keeps_moves
+    _check_access(study)
     model = fingerprint.of_model(study.cases.model, study.model)
     blocks: dict[str, Cases] = {}
     tasks: list[Task] = []
@@ -86,6 +91,17 @@ def plan_of(study: Study) -> Plan:
     tasks = [Task(jobs[task.job.key], task.role) for task in tasks]
     roles = [(task.job.key, task.job.kind, task.role) for task in tasks]
     return Plan(jobs, _batches(jobs, blocks), tuple(tasks), blocks, record_of(study, model, spans, roles))
+
+
+def _check_access(study: Study) -> None:
+    """Refuse methods and criteria that need more than the model gives, before anything is computed."""
+    for method in study.methods:
+        for explainer in method.explainers.values():
+            check_access(explainer, study.cases.model, Explainer.registry)
+    for measure in study.every_measure:
+        check_access(measure.criterion, study.cases.model, Criterion.registry)
+    if study.gallery:
+        check_access(study.gallery.judge, study.cases.model, Robustness.registry)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,10 @@ class Method:
     judged: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        by_side = self.explainers if isinstance(self.explainers, Mapping) else {BOTH: self.explainers}
+        registry = Explainer.registry
+        made = {side: registry.instance(one, Explainer) for side, one in by_side.items()}  # type: ignore[type-abstract]
+        object.__setattr__(self, "explainers", made)
         if set(self.explainers) not in ({BOTH}, set(SIDES)):
             raise HoldfastError(f'{self.name} needs one explainer ("both") or one for each of {", ".join(SIDES)}.')
 
@@ -81,6 +85,10 @@ class Measure:
     variant: str = ""
     analysis: str = ""
 
+    def __post_init__(self) -> None:
+        criterion = Criterion.registry.instance(self.criterion, Criterion)  # type: ignore[type-abstract]  # checked
+        object.__setattr__(self, "criterion", criterion)
+
     @property
     def side(self) -> Side:
         """The side whose rankings it is meant for."""
@@ -92,7 +100,7 @@ class Gallery:
     """Explanations of single examples.
 
     Attributes:
-        examples: Of the first this many.
+        examples: How many examples are shown, from the first on.
         top: How many features are relevant: a share or a number.
         targets: For how many of the next likely classes "why not this class?" is answered, too.
         judge: Measures the radii.

@@ -64,6 +64,10 @@ class ImageModality(Modality):
             ("pertinent negative", f"{len(raised)}: dark, would be turned on"),
         ]
 
+    def plain(self, explanation: Explanation) -> dict[str, list[int]]:
+        lowered, raised = pertinent(explanation)
+        return {"pertinent positive": lowered, "pertinent negative": raised}
+
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
         """Write one row for each explanation: the input, its relevant features, and the input after both changes."""
         columns = ["input", "relevant features", "only these move", "these are held"]

@@ -187,6 +187,10 @@ class Modality(ABC):
         """Return what else a reader should know about an explanation, by name."""
         return []
 
+    def plain(self, explanation: Explanation) -> dict[str, list[int]]:
+        """Return what else programs should know about an explanation, by name."""
+        return {}
+
     @abstractmethod
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
         """Write explanations of the same input to a file."""
@@ -202,12 +206,11 @@ class Modality(ABC):
 
 def radius_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
     """Return both radii and the classes that they lead to, as facts."""
-    return tuple(
-        (
-            subset,
-            "none found"
-            if new < 0
-            else f"{number(explanation.radius[k])} → {explanation.classes[new]} ({explanation.new_probability[k]:.0%})",
-        )
-        for k, (subset, new) in enumerate(zip(SUBSETS, explanation.new_class, strict=True))
-    )
+    facts = []
+    for k, (subset, new) in enumerate(zip(SUBSETS, explanation.new_class, strict=True)):
+        if new >= 0:
+            reached = f"{explanation.classes[new]} ({explanation.new_probability[k]:.0%})"
+            facts.append((subset, f"{number(explanation.radius[k])} → {reached}"))
+        else:
+            facts.append((subset, explanation.radius_text(k) if explanation.proven[k] else "none found"))
+    return tuple(facts)

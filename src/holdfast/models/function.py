@@ -13,7 +13,7 @@ from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError, first_line
 from holdfast.models.model import Access, Queries
 from holdfast.models.scores import Scores
-from holdfast.models.torch import Bound, check_class_names, read_bounds, shown_bounds
+from holdfast.models.torch import Bound, check_class_names, read_bounds, read_class_names, shown_bounds
 
 
 class FunctionModel(AskableModel):
@@ -53,7 +53,7 @@ class FunctionModel(AskableModel):
     ):
         if not callable(function):
             raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
-        names = tuple(map(str, range(classes) if isinstance(classes, int) else classes))
+        names = read_class_names(range(classes) if isinstance(classes, int) else classes)
         decides = isinstance(classes, int) if decisions is None else decisions
         if (decides or isinstance(classes, int)) and len(names) < 2:
             raise HoldfastError(f"classes must be at least 2, got {len(names)}.")
@@ -118,11 +118,20 @@ class _Function(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         try:
-            out = torch.as_tensor(self.function(rows.detach().cpu().numpy())).to(rows.device)
-        except TypeError as error:
+            answer = self.function(rows.detach().cpu().numpy())
+        except Exception as error:  # whatever the caller's function does wrong
+            shape = tuple(rows.shape)
+            raise HoldfastError(f"the function failed for rows of shape {shape}: {first_line(error)}") from error
+        try:
+            out = torch.as_tensor(answer).to(rows.device)
+        except (TypeError, ValueError, RuntimeError) as error:
             raise HoldfastError(f"the function must return numbers: {first_line(error)}") from error
         if self.decisions is None:
-            return out.to(rows.dtype) if out.ndim == 2 else out
+            if out.ndim != 2 or len(out) != len(rows):
+                raise HoldfastError(
+                    f"the function must return scores [R, classes]: {len(rows)} rows gave shape {tuple(out.shape)}."
+                )
+            return out.to(rows.dtype)
         if out.shape != rows.shape[:1] or out.is_floating_point():
             raise HoldfastError(
                 f"the function must return whole decisions [R]: {len(rows)} rows gave {out.dtype} of shape "

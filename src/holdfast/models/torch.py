@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -84,7 +84,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
         self.execution = Execution() if execution is None else execution
-        self._names = tuple(map(str, classes))
+        self._names = read_class_names(classes)
         self._chunk = chunk
         self._chunks: dict[tuple[int, ...], int] = {}
         self._classes: tuple[str, ...] = ()
@@ -159,7 +159,7 @@ class TorchModel(AskableModel, DifferentiableModel):
     def with_classes(self, classes: Sequence[str]) -> TorchModel:
         """Return this model with names for its classes."""
         other = copy.copy(self)
-        other._names, other._scores = tuple(map(str, classes)), None
+        other._names, other._scores = read_class_names(classes), None
         return other
 
     def on(self, device: torch.device | str) -> TorchModel:
@@ -303,6 +303,13 @@ def shown_bounds(low: Tensor | None, high: Tensor | None) -> str:
         return "None"
     low_text, high_text = (f"{end.item():g}" if end.ndim == 0 else f"tensor{tuple(end.shape)}" for end in (low, high))
     return f"({low_text}, {high_text})"
+
+
+def read_class_names(classes: Any) -> tuple[str, ...]:
+    """Return names of classes; refuse what is no sequence of names, such as one text."""
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise HoldfastError(f"classes must be names of all classes, such as ['cat', 'dog'], got {classes!r}.")
+    return tuple(map(str, classes))
 
 
 def check_class_names(names: tuple[str, ...], count: int) -> None:

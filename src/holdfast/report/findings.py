@@ -22,8 +22,13 @@ def verdict(results: Results) -> str:
     name, count = results.main, len(results.examples)
     if tested is None:
         return f"{name} was measured on {count} examples; there is nothing to compare it with."
+    if count == 1:
+        others = len(results.methods("table")) - 1
+        return f"{name} and {others} other methods were measured on one example, which is too few to compare them."
     few = " So few examples show only large differences." if count < _FEW else ""
-    text = f"On {count} examples, {name} {_summary(tested)} (paired t-tests at 95 %).{few}"
+    corrected = ", ".join(f"{n} {kind}" for kind, n in tested.counts(corrected=True).items() if n)
+    tests = f"paired t-tests at 95 %; after Holm's correction over all of them: {corrected}"
+    text = f"On {count} examples, {name} {_summary(tested)} ({tests}).{few}"
     agreement = results.analysis(AgreementAnalysis)
     people = compared_by_people(agreement, name) if isinstance(agreement, Agreement) else None
     if people is None:
@@ -39,7 +44,8 @@ def _summary(tested: Significance) -> str:
         of = [c for c in tested.comparisons if c.criterion == criterion]
         by = {kind: [c.other for c in of if c.verdict == kind] for kind in ("win", "draw", "loss", "undefined")}
         if len(by["win"]) == len(of):
-            parts.append(f"beats all {len(of)} others by {criterion}")
+            others = f"all {len(of)} others" if len(of) > 1 else of[0].other
+            parts.append(f"beats {others} by {criterion}")
             continue
         clauses = [f"beats {len(by['win'])} of {len(of)}"] if by["win"] else []
         clauses += [f"draws with {listed(by['draw'])}"] if by["draw"] else []

@@ -57,7 +57,7 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
     environment.filters |= {"size": size_text, "cell": text, "sort": _sort_value, "figure": number}
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
-    modality = Modality.registry.maker(results.study.modality)()
+    modality = Modality.registry.make(results.study.modality)
     top = size_text(results.study.top) if results.study.top is not None else ""
     return environment.get_template("page.html").render(
         css=template_file("page.css"),
@@ -115,7 +115,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     facts = [
         ("examples", f"{len(results.examples)} of {study.blocks[-1][1]}"),
         ("features", f"{study.feature_count} {study.feature_kind}"),
-        ("methods", str(len(results.methods()))),
+        ("methods", _method_count(results)),
         ("judge", judge),
         ("computed on", "; ".join(results.machines)),
         ("units", f"{len(results.units):,}" + (f", {results.missing:,} missing" if results.missing else "")),
@@ -124,6 +124,11 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         *study.about.items(),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _method_count(results: Results) -> str:
+    compared, every = len(results.methods("table")), len(results.methods())
+    return f"{compared}, and {every - compared} variants" if every > compared else str(compared)
 
 
 def _sort_value(cell: Any) -> str:

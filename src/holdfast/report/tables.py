@@ -96,7 +96,7 @@ def _areas(results: Results, family: str, tested: Significance | None) -> Table 
     )
     note = " ".join([note, *filter(None, (_capped(results, measure) for measure in measures))])
     if any(known.values()):
-        note += " The paper's are of another network, other inputs and a looser judge: compare orders, not sizes."
+        note += " The paper's are of another network, other inputs and a less exact search: compare orders, not sizes."
     return Table(_key(family), family, tuple(columns), tuple(rows), note)
 
 
@@ -126,15 +126,15 @@ def _verdicts(results: Results, tested: Significance | None) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     for criterion in dict.fromkeys(c.criterion for c in tested.comparisons):
         comparisons = [by_pair.get((criterion, other)) for other in others]
-        rows.append((criterion, "ours", *(c.verdict if c else None for c in comparisons)))
+        rows.append((criterion, "measured", *(c.verdict if c else None for c in comparisons)))
         if any(c and c.corrected != c.verdict for c in comparisons):
-            rows.append((criterion, "ours, after Holm", *(c.corrected if c else None for c in comparisons)))
+            rows.append((criterion, "measured, after Holm", *(c.corrected if c else None for c in comparisons)))
         paper = [published.verdict(results.published, criterion, other) for other in others]
         if any(paper):
             rows.append((criterion, "paper", *paper))
     raw, corrected = (_counts(tested, corrected) for corrected in (False, True))
     note = f"{results.main} against each method, paired t-tests at 95 %: {raw}. After Holm's correction: {corrected}."
-    return Table("verdicts", "Win, draw, loss", ("criterion", "whose", *others), tuple(rows), note)
+    return Table("verdicts", "Win, draw, loss", ("criterion", "source", *others), tuple(rows), note)
 
 
 def _counts(tested: Significance, corrected: bool) -> str:

@@ -15,6 +15,7 @@ from holdfast.robustness.method import Robustness
 from holdfast.robustness.radii import BoundKind, Measurements
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.sharing import share_exact, share_lower_bounds, share_witnesses
+from holdfast.robustness.steps import clip
 from holdfast.robustness.witnesses import measure
 
 _FACTORS = (1.001, 1.003, 1.01, 1.03, 1.1)  # multiples of a move to try where rounding undoes the change
@@ -162,7 +163,7 @@ class Exact(Robustness):
         delta, proven = self.solve(rows)
         _check_shape("solve", delta, rows.x.shape)
         radius, witness, new_class = measure(rows, delta, self.norm)
-        inside = ~((delta != 0) & ~rows.free).any(1)
+        inside = (clip(delta, rows.low, rows.high) == delta).all(1)
         proven = proven & inside & (torch.isfinite(radius) | (delta == 0).all(1))
         proven = proven | (radius == 0) | ~rows.free.any(1)
         return Measurements(radius, new_class, proven, torch.zeros_like(proven), witness.flatten(1))
