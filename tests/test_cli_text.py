@@ -82,7 +82,7 @@ def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) 
         (["--text", ""], "text 0 is empty"),
         (["--text", "?!"], "no word in it"),
         (["--text", "xqzzy qwrtp"], "knows none of the 2 words"),
-        (["--text", TEXT, "--digit", 1], "name one of: an image file"),
+        (["--text", TEXT, "--digit", 1], "name only one of: an image file"),
         (["--text", TEXT, "--features", "pixels"], "features of texts must be words, got 'pixels'"),
         (["--text", TEXT, "--resize"], "--text is a text by itself"),
         (["--text", TEXT, "--target", "cricket"], "there is no class 'cricket': use one of graphics"),

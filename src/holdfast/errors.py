@@ -25,7 +25,8 @@ def first_line(error: BaseException) -> str:
     Returns:
         One line without trailing punctuation, followed by a full stop. The error's type if it has no message.
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    text = str(getattr(error, "strerror", None) or error)  # an OSError repeats the path and a number
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     return " ".join(lines[: 2 if lines[0].endswith(":") else 1]).rstrip(".:") + "."
 
 

@@ -92,7 +92,8 @@ class Features:
         if channels not in ("joint", "separate"):
             raise HoldfastError(f'channels must be "joint" or "separate", got {channels!r}.')
         depth = 1 if channels == "joint" else c
-        return cls(torch.arange(depth * h * w).reshape(1, depth, h, w), depth * h * w, f"pixels ({channels} channels)")
+        kind = "pixels" if c == 1 else f"pixels ({channels} channels)"
+        return cls(torch.arange(depth * h * w).reshape(1, depth, h, w), depth * h * w, kind)
 
     @classmethod
     def patches(cls, shape: Sequence[int], size: int) -> Features:

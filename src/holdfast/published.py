@@ -122,6 +122,9 @@ _AREAS: dict[str, dict[str, dict[str, float]]] = {
     "yahoo": {name: dict(zip(_TEXT_ORDER, areas, strict=True)) for name, areas in _YAHOO_AREAS.items()},
 }
 
+DATA_SETS = tuple(_AREAS)
+"""The data sets of the paper."""
+
 # By reference value: Insertion and Deletion of the methods in this order.
 _ORDER = ("Grad", "IG", "SHAP", "LOO", "BBMP", "CFX", "EG", "Random", "Greedy-AS")
 _MNIST_REFERENCES: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {

@@ -207,7 +207,7 @@ def test_a_mask_is_cut_as_its_photograph_is(tiny_zoo: list[str], photo_folder: P
     [
         (["explain", "x.png", "--model", "resnet50"], "must be digits, imagenet, torchvision:NAME or timm:NAME"),
         (["explain", "nowhere.jpg", "--model", "timm:tiny"], "cannot read the image nowhere.jpg"),
-        (["explain", "--photo", "0", "--digit", "1"], "name one of"),
+        (["explain", "--photo", "0", "--digit", "1"], "name only one of"),
         (["explain", "--photo", "0", "--model", "digits"], "--photo is for --model imagenet"),
         (["explain", "--digit", "0", "--model", "imagenet"], "--digit is for the digit network"),
         (["explain", "--photo", "999"], "--photo must be between 0 and"),

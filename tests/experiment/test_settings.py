@@ -25,7 +25,7 @@ STRUCTURE = [
         "sizes = [0.3, 0.1]",
         "sizes should be rising shares of the features, or rising numbers of them",
     ),
-    ("sizes = [0.1, 0.3]", "sizes = [0.1]", "sizes should be Value should have at least 2 items"),
+    ("sizes = [0.1, 0.3]", "sizes = [0.1]", "sizes should have at least 2 values, got \\[0.1\\]"),
     ('features = "patches:7"', 'feature = "patches:7"', "feature is not a setting: use one of title, main, data"),
     ('[explainers.Grad]\nuse = "grad"', "[explainers.Grad]", "explainers.Grad.use is missing"),
     (

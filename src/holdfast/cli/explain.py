@@ -17,6 +17,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
 from holdfast.cli.show import progress_bar
+from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.explanation import SUBSETS, Explanation, explain_cases
 from holdfast.modalities.modality import Modality, Source, Stretch, Subject
@@ -61,6 +62,8 @@ def explain(
     cases = subject.ask(target, features)
     if isinstance(size, int) and isinstance(modality.top, int):  # a text may have fewer words
         wanted = replace(wanted, size=min(size, cases.features.count))
+    elif isinstance(size, int) and size > cases.features.count:
+        raise HoldfastError(f"--top must be at most the {cases.features.count} features there are, got {size}.")
     explainers = wanted.explainers(names, subject.random_words)
     explanations = _explained(subject, cases, explainers, wanted, as_json)
     drawn = explanations

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError, first_line, unknown_name
+from holdfast.published import DATA_SETS
 
 A_TABLE = 'a name or a table such as { use = "…" }'
 _NAMED = files("holdfast.experiment") / "named"
@@ -24,6 +25,12 @@ def _rising(sizes: list[float] | list[int]) -> list[float] | list[int]:
     if list(sizes) != sorted(set(sizes)):
         raise ValueError("rising shares of the features, or rising numbers of them")
     return sizes
+
+
+def _published(name: str) -> str:
+    if name not in DATA_SETS:
+        raise ValueError(f"one of {', '.join(DATA_SETS)}")
+    return name
 
 
 class _Table(BaseModel):
@@ -91,7 +98,7 @@ class Settings(_Table):
     features: str | None = None
     sizes: Annotated[list[Share] | list[Count], Field(min_length=2), AfterValidator(_rising)] = list(SIZES)
     block: Count = 10
-    published: Literal["mnist", "imagenet", "yahoo"] | None = None
+    published: Annotated[str, AfterValidator(_published)] | None = None
     explainers: Annotated[dict[str, ExplainerTable], Field(min_length=1)]
     criteria: Annotated[dict[str, CriterionTable], Field(min_length=1)]
     analyses: dict[str, dict[str, Any]] = {}
@@ -149,6 +156,8 @@ def _message(error: Any) -> str:
     place = [str(part) for part in error["loc"] if not str(part).startswith(tags)]
     if error["type"] == "extra_forbidden":
         return f"{'.'.join(place)} is not a setting: use one of {', '.join(_keys_at(place[:-1]))}"
+    if error["type"] == "too_short":
+        return f"{'.'.join(place)} should have at least {error['ctx']['min_length']} values, got {error['input']!r}"
     if error["type"] == "missing":
         return f"{'.'.join(place)} is missing"
     if error["type"] == "model_type":

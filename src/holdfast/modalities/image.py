@@ -41,9 +41,10 @@ class ImageModality(Modality):
         )
 
     def read(self, source: Source) -> Subject:
-        if sum(one is not None for one in (source.file, source.digit, source.photo, source.text)) != 1:
+        named = sum(one is not None for one in (source.file, source.digit, source.photo, source.text))
+        if named != 1:
             images = "an image file, an embedded digit with --digit, a photograph with --photo"
-            raise HoldfastError(f"name one of: {images}, a text with --text.")
+            raise HoldfastError(f"name {'only ' if named else ''}one of: {images}, a text with --text.")
         if source.model not in (None, "digits"):
             raise HoldfastError("--digit is for the digit network: leave --model out.")
         network = mnist_cnn().on(source.device)
