@@ -45,7 +45,8 @@ class GreedyAS(Explainer):
     tensor([[0, 2, 1]])
 
     Attributes:
-        objective: The criterion to optimise: an instance, a class or a name. Default: ``RobustnessRest``.
+        objective: The criterion to optimise: an instance, a class or a name. Default:
+            ``RobustnessRest(MinNorm(steps=20))``; a class or a name of a robustness criterion searches in the same way.
         budget: How many features to choose: a share (float) or a number (int). A case with fewer has all chosen.
         step: How many features join at a time: a share or a number.
         samples: Random subsets for each valuation.
@@ -238,7 +239,8 @@ class Greedy(Explainer):
     This takes one search for each unchosen feature at each step. Features that matter only together are not found.
 
     Attributes:
-        objective: The criterion to optimise: an instance, a class or a name. Default: ``RobustnessRest``.
+        objective: The criterion to optimise: an instance, a class or a name. Default:
+            ``RobustnessRest(MinNorm(steps=20))``; a class or a name of a robustness criterion searches in the same way.
         budget: How many features to choose: a share (float) or a number (int).
         step: How many features join at a time: a share or a number.
     """
@@ -295,6 +297,9 @@ class Greedy(Explainer):
 
 def _read_selection(explainer: GreedyAS | Greedy) -> None:
     """Check objective, budget and step; a class or a name becomes an instance."""
-    object.__setattr__(explainer, "objective", read_criterion(explainer.objective))
+    objective: Any = read_criterion(explainer.objective)
+    if objective is not explainer.objective and hasattr(objective, "robustness"):
+        objective = replace(objective, robustness=MinNorm(steps=20))  # a class or a name: as the default searches
+    object.__setattr__(explainer, "objective", objective)
     for name in ("budget", "step"):
         object.__setattr__(explainer, name, read_size(getattr(explainer, name), name))
