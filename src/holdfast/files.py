@@ -22,8 +22,10 @@ def atomic(path: Path) -> Iterator[Path]:
         The temporary file. It is deleted if the block fails.
 
     Raises:
-        HoldfastError: The file or its folder cannot be written.
+        HoldfastError: The file or its folder cannot be written, or the path is a device, a pipe or a folder.
     """
+    if path.exists() and not path.is_file():
+        raise HoldfastError(f"cannot write {path}: it is not a regular file.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The suffix is kept because some writers choose the format by it.

@@ -67,7 +67,7 @@ def test_files_that_cannot_be_read_are_one_sentence(tmp_path: Path, monkeypatch:
     with pytest.raises(hf.HoldfastError, match="cannot read the image"):
         read_photo(path)
     Image.fromarray(_gradient(50, 50)).save(tmp_path / "large.png")
-    monkeypatch.setattr("holdfast.data.photographs._MOST_PIXELS", 2000)
+    monkeypatch.setattr("holdfast.data.photographs.MOST_PIXELS", 2000)
     with pytest.raises(hf.HoldfastError, match=r"^\S+large\.png claims 50 x 50 pixels, more than the 2,000 that"):
         read_photo(tmp_path / "large.png")
     with pytest.raises(hf.HoldfastError, match="needs size >= 1"):

@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.data.photographs import is_photograph
 from holdfast.modalities.photograph import Panel, amplified, draw_panels, heated, outlined, plain
 
 X = np.random.default_rng(0).random((3, 64, 64))
 SQUARE = np.zeros((1, 64, 64), dtype=bool)
 SQUARE[:, 16:32, 16:32] = True
-
-
-def test_what_is_a_photograph() -> None:
-    assert is_photograph((3, 64, 80))
-    assert not any(map(is_photograph, [(1, 64, 64), (3, 28, 28), (64, 64), (3, 64, 32)]))
 
 
 def test_relevant_features_keep_their_colours_inside_a_line() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from torch import Tensor
 
 from holdfast.errors import HoldfastError, first_line
 
-_MOST_PIXELS = 100_000_000  # a file that claims more is refused before it fills the memory
-_SMALLEST = 64  # pixels a side of the smallest image that counts as a photograph
+MOST_PIXELS = 100_000_000  # a file that claims more is refused before it fills the memory
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
@@ -34,11 +33,6 @@ class Photos:
 
     def __len__(self) -> int:
         return len(self.names)
-
-
-def is_photograph(shape: Sequence[int]) -> bool:
-    """Return whether inputs of a shape are colour images ``[3, H, W]`` of at least 64 pixels a side."""
-    return len(shape) == 3 and shape[0] == 3 and min(shape[1:]) >= _SMALLEST
 
 
 def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Tensor:
@@ -74,9 +68,9 @@ def _open(path: str | Path) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
             with Image.open(path) as file:
-                if file.width * file.height > _MOST_PIXELS:
+                if file.width * file.height > MOST_PIXELS:
                     raise HoldfastError(
-                        f"{path} claims {file.width} x {file.height} pixels, more than the {_MOST_PIXELS:,} that are "
+                        f"{path} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that are "
                         "read: scale it down first."
                     )
                 return _rgb(ImageOps.exif_transpose(file))

@@ -134,7 +134,8 @@ class KernelShap(Attribution):
     def _values(self, case: Cases, points: Tensor, players: Tensor) -> Tensor:
         """Return the values of the features ``players [n]`` of one case."""
         joined, weight = _coalitions(len(players), self.samples, self.seed)
-        joined = torch.cat([torch.zeros_like(joined[:1]), torch.ones_like(joined[:1]), joined]).to(players.device)
+        none, every = (torch.full((1, len(players)), kept) for kept in (False, True))
+        joined = torch.cat([none, every, joined]).to(players.device)
         weight = None if weight is None else weight.to(players.device)
 
         def kept(piece: slice) -> Tensor:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from holdfast.data.photographs import MOST_PIXELS
 from holdfast.errors import HoldfastError, first_line
 from holdfast.files import atomic
 
@@ -65,7 +66,13 @@ def grey_image(path: Path, size: tuple[int, int], resize: bool) -> Tensor:
     """
     try:
         with Image.open(path) as file:
+            if file.width * file.height > MOST_PIXELS:
+                raise HoldfastError(
+                    f"{path} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that are read."
+                )
             picture = file.convert("L")
+    except HoldfastError:
+        raise
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
         raise HoldfastError(f"cannot read the image {path}: {first_line(error)}") from error
     width, height = size

@@ -114,6 +114,12 @@ def padding_comes_last(explainer: Explainer) -> None:
         raise broken(explainer, f"must count the features of each case, expected [12, 5], got {ranking.count.tolist()}")
 
 
+def ranks_a_single_feature(explainer: Explainer) -> None:
+    """An input with one feature is ranked, too."""
+    cases = TorchModel(network(), (0, 1)).ask(inputs(2), features=torch.zeros(WIDTH, dtype=torch.long))
+    _check_ranking(explainer, cases, _rank(explainer, cases))
+
+
 def answers_targeted_questions(explainer: Explainer) -> None:
     """Cases with a target are explained."""
     cases = _cases()
@@ -194,6 +200,7 @@ LAWS: tuple[Callable[[Explainer], None], ...] = (
     is_deterministic,
     batches_do_not_matter,
     padding_comes_last,
+    ranks_a_single_feature,
     answers_targeted_questions,
     leaves_the_model_unchanged,
     refuses_training_mode,
