@@ -102,7 +102,7 @@ def _print(subject: Subject, explanations: list[Explanation], norm: str, path: P
         for name, value in subject.modality.facts(one):
             table.add_row(name, escape(value))
         for k, subset in enumerate(SUBSETS):
-            table.add_row(f"{norm} radius, {subset} ({one.bound} bound)", escape(_radius(one, k)))
+            table.add_row(f"{norm} radius, {subset}", escape(_radius(one, k)))
         if one.uncertain is not None:
             table.add_row("order not certain for", f"{one.uncertain:.0%} of the features")
         table.add_row("model rows", f"{one.cost.forward:,} to explain, {one.judging.forward:,} to judge")
@@ -115,7 +115,8 @@ def _print(subject: Subject, explanations: list[Explanation], norm: str, path: P
 def _radius(explanation: Explanation, which: int) -> str:
     if which == 1 and explanation.top >= len(explanation.order):
         return f"no {explanation.features.kind} are left to move"
-    return f"{explanation.radius_text(which)}, {explanation.change_text(which)}"
+    bound = f" ({explanation.bound} bound)" if explanation.new_class[which] >= 0 else ""
+    return f"{explanation.radius_text(which)}{bound}, {explanation.change_text(which)}"
 
 
 def _highlighted(stretches: list[Stretch]) -> RichText:

@@ -107,7 +107,7 @@ def _panels(explanation: Explanation, title: str) -> list[Panel]:
     for which, subset in enumerate(SUBSETS):
         pixels, times = amplified(explanation.moves[which].numpy())
         radius = explanation.radius_text(which)
-        panels.append(Panel(pixels, explanation.change_text(which), f"{subset}, x {times:g}: radius {radius}"))
+        panels.append(Panel(pixels, explanation.change_text(which), f"{subset}: {radius} (x {times:g})"))
     return panels
 
 
@@ -190,8 +190,8 @@ def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -
             axis.set_axis_off()
         for axis, panel in zip(line, panels, strict=False):
             axis.imshow(panel.pixels, interpolation="antialiased")
-            axis.set_title(panel.above, fontsize=8, fontweight="bold", pad=3)
-            axis.set_xlabel(panel.below, fontsize=7, labelpad=3)
+            axis.set_title(panel.above, fontsize=8 if len(panel.above) < 26 else 6.5, fontweight="bold", pad=3)
+            axis.set_xlabel(panel.below, fontsize=7 if len(panel.below) < 32 else 6, labelpad=3)
             axis.set_xticks([])
             axis.set_yticks([])
             for spine in axis.spines.values():
