@@ -1,4 +1,4 @@
-"""One input explained for a reader: its relevant features, and how far they must move to change the decision."""
+"""The explanation of one input: its relevant features, and the smallest changes that change the decision."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from holdfast.robustness import Radii, Robustness
 
 MOVED, HELD = 0, 1
 SUBSETS = ("only these move", "these are held")
-"""The two questions asked of the relevant features: they alone move, or all others do."""
+"""The two sets of features that may move: the relevant ones, or all others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """An order of the features of one input, the relevant ones among them, and the smallest changes of the decision.
+    """A ranking of the features of one input, the relevant ones, and the smallest changes that change the decision.
 
-    Pairs are for ``SUBSETS``: only the relevant features move, or they are held and all others move.
+    Pairs are for ``SUBSETS``: only the relevant features move, or they are fixed and all others move.
 
     Attributes:
-        method: What the explainer is called.
+        method: The name of the explainer.
         x: The input ``[*shape]``.
-        features: What moves together, and the names of the features.
+        features: The features of the input, with their names.
         classes: Names of the classes.
         label: The class that is explained.
-        target: The class asked about: "why not this class?"; ``ANY`` for none.
-        order: Features by number, most relevant first, without padding.
-        top: How many of them are called relevant.
+        target: The other class of a targeted explanation ("why not this class?"); ``ANY`` for none.
+        order: Numbers of the features, most relevant first, without padding.
+        top: The number of relevant features, the first of ``order``.
         radius: The length of the smallest change found; ``inf`` if none was found.
-        new_class: The class that it leads to; -1 if none was found.
-        moves: The changes themselves, ``[2, *shape]``; None if they were not kept.
-        probability: Of the label at ``x``.
-        new_probability: Of the new classes after the changes; NaN if there is none.
+        new_class: The class after the change; -1 if none was found.
+        moves: The changes, ``[2, *shape]``; None if they were not stored.
+        probability: The probability of the label at ``x``.
+        new_probability: The probabilities of the new classes after the changes; NaN if there is none.
         bound: Which side of the true radius the radii lie on.
-        proven: Whether no smaller change exists, by proof.
-        uncertain: The share of the features whose place is not settled; None if unknown.
-        cost: Rows put through the model to find the order.
-        judging: Rows put through the model to measure the radii.
-        notes: What a reader must know to interpret the order and the radii.
+        proven: Whether it is proven that no smaller change exists.
+        uncertain: The share of features whose rank is uncertain; None if unknown.
+        cost: Rows put through the model for the ranking.
+        judging: Rows put through the model for the radii.
+        notes: Remarks on how to interpret the ranking and the radii.
         explainer: The settings of the explainer.
         judge: The settings of the robustness method.
-        key: Where its ranking is stored; empty if it is not.
-        text: The text that was read, if the input is one.
-        spans: Where the words of the text begin and end, by feature.
+        key: The key of its ranking in a store; empty if it is not stored.
+        text: The text, if the input is one.
+        spans: The start and end of each word in the text, by feature.
         replacements: Real words that the smallest change leads to, by feature.
-        extra: What else is known about this kind of input: names and values.
+        extra: Further facts for this kind of input: pairs of a name and a value.
     """
 
     method: str
@@ -98,19 +98,19 @@ class Explanation:
 
     @property
     def heat(self) -> Tensor:
-        """From 1 for the most relevant feature down to 0 for the last, broadcastable to ``x``."""
+        """The rank of each coordinate's feature, from 1 (first) to 0 (last), broadcastable to ``x``."""
         heat = torch.zeros(1, self.features.count)
         heat[0, list(self.order)] = torch.linspace(1, 0, len(self.order))
         return torch.where(self.features.ids >= 0, self.features.spread(heat), 0)[0]
 
     @property
     def feature_changes(self) -> Tensor | None:
-        """The sum of the smallest change inside each relevant feature, ``[d]``; None if changes were not kept."""
+        """The smallest change of the relevant features, summed over each feature, ``[d]``; None without ``moves``."""
         return None if self.moves is None else self.features.pool(self.moves[MOVED][None])[0]
 
     @property
     def question(self) -> str:
-        """What was asked, such as "why 7 and not 9?"."""
+        """The question that is answered, such as "why 7 and not 9?"."""
         return question(self.classes, self.label, self.target)
 
     @property
@@ -119,20 +119,26 @@ class Explanation:
         return f"{self.classes[self.label]} ({self.probability:.0%})"
 
     def radius_text(self, which: int) -> str:
-        """Return the radius of one of ``SUBSETS`` as text."""
+        """Return a radius as text; ``which`` is an index of ``SUBSETS``."""
         if math.isinf(self.radius[which]):
             return "unreachable (proven)" if self.proven[which] else "censored"
         return f"at least {self.radius[which]:.4g}" if self.bound == "lower" else f"{self.radius[which]:.4g}"
 
     def change_text(self, which: int) -> str:
-        """Return what the smallest change of one of ``SUBSETS`` does, in words."""
+        """Return the effect of a smallest change as text; ``which`` is an index of ``SUBSETS``."""
         if self.new_class[which] < 0:
             return "no smaller change exists" if self.proven[which] else "no change found"
         return f"changes to {self.classes[self.new_class[which]]} ({self.new_probability[which]:.0%})"
 
 
 def question(classes: Sequence[str], label: int, target: int) -> str:
-    """Return the question that is asked about one input."""
+    """Return the question that an explanation answers, such as "why 7 and not 9?".
+
+    Args:
+        classes: Names of the classes.
+        label: The class that is explained.
+        target: The other class; ``ANY`` for none.
+    """
     return f"why {classes[label]}" + (f" and not {classes[target]}?" if target != ANY else "?")
 
 
@@ -145,15 +151,15 @@ def explain_cases(
     progress: Progress | None = None,
     judging: Progress | None = None,
 ) -> list[Explanation]:
-    """Rank the features of every case, call the first of them relevant, and measure both radii.
+    """Rank the features of every case, and measure both radii of the first ones.
 
     Args:
-        cases: What to explain.
-        method: What the explainer is called.
-        explainer: Finds the order.
+        cases: The cases to explain.
+        method: The name of the explainer.
+        explainer: Ranks the features.
         judge: Measures the radii.
-        size: How many features are relevant: a share (float) or a number (int).
-        progress: Called with (done, total) while the order is found.
+        size: The size of the relevant set: a share (float) or a number (int).
+        progress: Called with (done, total) during the ranking.
         judging: Called with (done, total) while radii are measured.
 
     Returns:
@@ -176,14 +182,14 @@ def judge_ranking(
     size: float | int,
     progress: Progress | None = None,
 ) -> list[Explanation]:
-    """Call the first features of a ranking relevant and measure both radii.
+    """Measure both radii of the first features of a ranking.
 
     Args:
         cases: The cases of the ranking.
-        method: What the explainer is called.
-        ranking: The order of the features.
+        method: The name of the explainer.
+        ranking: The ranking of the features.
         judge: Measures the radii.
-        size: How many features are relevant: a share (float) or a number (int).
+        size: The size of the relevant set: a share (float) or a number (int).
         progress: Called with (done, total) while radii are measured.
 
     Returns:

@@ -266,12 +266,24 @@ class Features:
         return replace(self, ids=self.ids[which], names=names)
 
     def name(self, feature: int, case: int = 0) -> str:
-        """Return the name of a feature: the given one, or its kind and number."""
+        """Return the name of a feature.
+
+        Args:
+            feature: The number of the feature.
+            case: The index of the case, if features have other names in each case.
+
+        Returns:
+            Its name; without one, its kind and number.
+        """
         names = () if self.names is None else self.names[case if len(self.names) > 1 else 0]
         return names[feature] if feature < len(names) else f"{self._noun} {feature}"
 
     def number(self, name: str, case: int = 0) -> int:
-        """Return the number of a feature by its name.
+        """Return the number of a feature.
+
+        Args:
+            name: Its name, as ``Features.name`` returns it.
+            case: The index of the case, if features have other names in each case.
 
         Raises:
             HoldfastError: No feature has this name; the nearest one is suggested.

@@ -1,4 +1,4 @@
-"""The interface of analyses in experiments: settings, computation, packing, table and plot in one file."""
+"""The interface of analyses in experiments: settings, computation, stored arrays, tables and figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Draw = Callable[[Any], None]
 
 
 class Subject(Enum):
-    """What an analysis is computed from, in each block of cases."""
+    """The input of an analysis, in each block of cases."""
 
     EXPLAINERS = "the explainer of each method"
     RANKINGS = "every ranking of every method"
@@ -37,11 +37,11 @@ class Subject(Enum):
 
 
 class Computed(NamedTuple):
-    """What one computation stores.
+    """The result of one computation, to be stored.
 
     Attributes:
-        arrays: By name; for an analysis that is computed ``together``, one row for each case.
-        notes: What a reader must know.
+        arrays: Arrays by name; for an analysis that is computed ``together``, with one row for each case.
+        notes: Remarks for the reader of the results.
     """
 
     arrays: Arrays
@@ -53,7 +53,7 @@ class ExtraMeasure(NamedTuple):
 
     Attributes:
         name: The heading of its column.
-        criterion: What is measured.
+        criterion: The criterion.
         variant: Which variant of the criterion it is, such as the name of a reference.
     """
 
@@ -66,8 +66,8 @@ class Vocabulary(NamedTuple):
     """The words of a text model, for analyses of texts.
 
     Attributes:
-        vectors: ``[words, E]``.
-        names: What the words are.
+        vectors: The word vectors ``[words, E]``.
+        names: The words.
     """
 
     vectors: FixedReference
@@ -75,14 +75,14 @@ class Vocabulary(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a ranking cost: seconds and rows through the model."""
+    """The cost of a ranking: seconds, and rows through the model."""
 
     seconds: float
     queries: Queries
 
 
 class Stored(Protocol):
-    """What an analysis can read of a finished or partial experiment."""
+    """The results of a finished or partial experiment that an analysis can read."""
 
     @property
     def main(self) -> str:
@@ -94,11 +94,11 @@ class Stored(Protocol):
 
     @property
     def published(self) -> str | None:
-        """The data set whose published figures stand beside the measured ones."""
+        """The data set of the published values that tables show beside the measured ones."""
 
     @property
     def example_names(self) -> list[str]:
-        """Names of the examples that tables are about."""
+        """Names of the examples that tables use."""
 
     @property
     def largest_block(self) -> int:
@@ -106,54 +106,65 @@ class Stored(Protocol):
 
     @property
     def machines(self) -> list[str]:
-        """Where the results were computed."""
+        """The machines that computed the results."""
 
     @property
     def marks(self) -> Mapping[str, Mapping[str, frozenset[int]]] | None:
         """Features that people marked, by example and annotator."""
 
     def methods(self, *groups: str) -> list[str]:
-        """Names of the methods of some groups, or all."""
+        """Return the names of the computed methods of these groups; without groups, of all."""
 
     def arrays(self, analysis: str, side: str = "rest") -> dict[str, list[Arrays]]:
-        """By method: the stored arrays of an analysis, one for each block that all methods have.
+        """Return the stored arrays of an analysis.
 
-        Of methods with two rankings, those of ``side``.
+        Args:
+            analysis: The name of the analysis.
+            side: Which ranking to use of methods that have two: "rest" or "relevant".
+
+        Returns:
+            By method: the arrays by name, one item for each block that all methods have.
         """
 
     def settings_of(self, analysis: str) -> str:
-        """The settings of an analysis, as text."""
+        """Return the settings of an analysis, as text."""
 
     def notes_of(self, kind: str) -> list[str]:
-        """What was noted while units of a kind were computed, without repetition."""
+        """Return the notes of the units of an analysis, without repetition."""
 
     def variant_areas(self, analysis: str, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
-        """Variants of the measures that an analysis added, and by method the areas ``[variants, measures, B]``.
+        """Return the areas of the measures that an analysis added.
 
-        Measures of a variant for which higher is better come first.
+        Args:
+            analysis: The name of the analysis.
+            groups: Groups of methods; without any, all methods.
+
+        Returns:
+            Names of the variants, and by method the areas ``[variants, measures, B]``. Measures for which higher is
+            better come first.
         """
 
     def rankings(self, *groups: str) -> dict[str, Ranking]:
-        """By method: the ranking of all examples that tables are about; that for Robustness-S̄r of two."""
+        """Return, by method, the ranking of all examples that tables use; of two, the one for Robustness-S̄r."""
 
     def costs(self) -> dict[str, Cost]:
-        """By method: what its ranking cost; that for Robustness-S̄r of two."""
+        """Return, by method, the cost of its ranking; of two, of the one for Robustness-S̄r."""
 
 
 class Analysis(ABC):
     """An analysis of an experiment. Subclass as a frozen dataclass whose fields are its settings.
 
-    A subclass that sets ``name`` can be named as ``[analyses.NAME]`` in experiment files, and appears in reports.
-    Fields called ``methods`` (names; None: all of the tables) and ``examples`` (the first ones) limit what it is
-    computed for.
+    A subclass that sets ``name`` can be used as ``[analyses.NAME]`` in experiment files, and appears in reports.
+    A field ``methods`` (names; None: all of the tables) limits the methods that it is computed for. A field
+    ``examples`` limits the number of cases, from the first on.
 
     Attributes:
-        name: What it is called in experiment files.
+        name: Its name in experiment files.
         title: The heading of its section in reports.
-        subject: What it is computed from.
+        subject: The input of its computation.
         together: Whether several rankings of the same cases can be computed in one call.
         automatic: Whether it needs no settings and is part of every report.
-        uses_words: Whether it is about words, and so needs the vocabulary of the model.
+        uses_words: Whether it needs the vocabulary of the model.
     """
 
     registry: ClassVar[Registry[Analysis]] = Registry("analysis", "holdfast.analyses", ("title", "subject"))
@@ -171,7 +182,14 @@ class Analysis(ABC):
     # ------------------------------------------------------------------ before anything is computed
 
     def check(self, methods: Sequence[str]) -> None:
-        """Refuse settings that name methods which the experiment does not have, or fewer than one example."""
+        """Check the settings against the experiment.
+
+        Args:
+            methods: Names of the methods of the experiment.
+
+        Raises:
+            HoldfastError: The settings name another method, or fewer than one example.
+        """
         examples = getattr(self, "examples", None)
         if examples is not None and examples < 1:
             raise HoldfastError(f"examples should be at least 1, got {examples}.")
@@ -180,11 +198,18 @@ class Analysis(ABC):
                 raise HoldfastError(f"methods should be of {', '.join(methods)}, got {method!r}.")
 
     def with_vocabulary(self, vocabulary: Vocabulary | None) -> Analysis:
-        """Return the analysis with the words of the model; None if inputs are no texts."""
+        """Return the analysis with the words of the model.
+
+        Args:
+            vocabulary: The words; None if inputs are not texts.
+
+        Raises:
+            HoldfastError: The analysis needs words, and there are none.
+        """
         return self
 
     def measures(self) -> Sequence[ExtraMeasure]:
-        """Return criteria to measure for every method, in place of a computation."""
+        """Return criteria to measure for every method, for an analysis that has no computation of its own."""
         return ()
 
     # ------------------------------------------------------------------ computing
@@ -193,37 +218,69 @@ class Analysis(ABC):
         """Compute one block of cases.
 
         Args:
-            cases: The cases.
-            subject: An explainer or a ranking of the cases, as ``subject`` says.
+            cases: B cases.
+            subject: The explainer of a method, or a ranking of the cases, depending on ``Analysis.subject``.
             progress: Called with (done, total).
 
         Returns:
-            What to store.
+            The arrays and notes to store.
         """
         raise NotImplementedError(f"{type(self).__name__} computes nothing: it reads what is stored.")
 
     def rows(self, cases: Cases, explainer: Explainer) -> int | None:
-        """Return about how many rows go through the model; None: unknown."""
+        """Estimate how many rows go through the model.
+
+        Args:
+            cases: The cases of one block.
+            explainer: The explainer of the method.
+
+        Returns:
+            The number of rows; None: unknown.
+        """
         return None
 
     # ------------------------------------------------------------------ reading
 
     @classmethod
     def read(cls, stored: Stored) -> Result | None:
-        """Return the result of all blocks; None if there is none."""
+        """Join the stored arrays of all blocks.
+
+        Args:
+            stored: The results of the experiment.
+
+        Returns:
+            The result; None if nothing is stored.
+        """
         return None
 
     @classmethod
     def tables(cls, result: Any, stored: Stored) -> list[Table]:
-        """Return the tables of a result, as ``read`` returned it."""
+        """Return the tables of a result.
+
+        Args:
+            result: The result that ``read`` returned.
+            stored: The results of the experiment, for published values and the name of the main method.
+        """
         return []
 
     @classmethod
     def replacements(cls, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]) -> list[dict[int, str]]:
-        """Return, for each case of a stored unit, real words to put in place of features, for the gallery."""
+        """Return real words that can replace features, for the gallery.
+
+        Args:
+            arrays: The stored arrays of one block.
+            vocabulary: The words of the model.
+
+        Returns:
+            For each case of the block, words by feature.
+        """
         return []
 
     @classmethod
     def figures(cls, result: Any) -> dict[str, Draw]:
-        """Return the figures of a result by title."""
+        """Return functions that draw the figures of a result, by title.
+
+        Args:
+            result: The result that ``read`` returned.
+        """
         return {}

@@ -1,4 +1,4 @@
-"""Diagnostics: how far reported radii can be trusted."""
+"""Diagnostics: how exact the reported radii are."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SEARCH = MinNorm(steps=40, restarts=2)
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics(Result):
-    """Radii with the top features held, measured in several ways.
+    """Radii with the top features fixed, measured in several ways.
 
     Attributes:
-        sizes: How many top features are held.
+        sizes: The P sizes of the fixed set.
         judged: Radii of the judge, ``[B, P]``.
         searched: Radii of a single search from several seeds, ``[seeds, B, P]``.
-        alone: Radii of a single search when every size is measured by itself, ``[B, P]``.
-        moving: How many features may move, ``[B, P]``.
+        alone: Radii of a single search when every size is measured separately, ``[B, P]``.
+        moving: The number of features that may move, ``[B, P]``.
         judge: The settings of the judge.
         search: The settings of the single search.
     """
@@ -48,23 +48,23 @@ class Diagnostics(Result):
     search: str
 
     def censored(self) -> Tensor:
-        """Return the share of cases, at each size, for which the judge found no change."""
+        """Return the share of cases for which the judge found no change, ``[P]``."""
         return torch.isinf(self.judged).double().mean(0)
 
     def gap(self) -> Tensor:
-        """Return how many times looser a single search is, ``[seeds, B, P]``; NaN where either found nothing."""
+        """Return the radius of a single search over the judge's, ``[seeds, B, P]``; NaN where either is censored."""
         both = torch.isfinite(self.searched) & torch.isfinite(self.judged) & (self.judged > 0)
         return torch.where(both, self.searched / self.judged, torch.nan)
 
     def spread(self) -> Tensor:
-        """Return the largest over the smallest radius among seeds, ``[B, P]``; NaN where a seed found nothing."""
+        """Return the largest over the smallest radius among seeds, ``[B, P]``; NaN where one is censored."""
         ratio = self.searched.amax(0) / self.searched.amin(0)
         return torch.where(torch.isfinite(ratio), ratio, torch.nan)
 
     def violations(self) -> Tensor:
-        """Return how often freeing more features increased the radius, ``[P]``, which is impossible if it is exact.
+        """Return how often freeing more features increased the radius, ``[P]``. Exact radii never increase.
 
-        Sharing witnesses between subsets repairs it. NaN for the first size, and where a size adds no feature.
+        Sharing witnesses between subsets prevents it. NaN for the first size, and where a size adds no feature.
         """
         fewer = self.moving[:, 1:] < self.moving[:, :-1]
         rises = fewer & (self.alone[:, :-1] > self.alone[:, 1:] * (1 + 1e-6))
@@ -94,7 +94,7 @@ class Diagnostics(Result):
         low, high = ([sign * float(_nanmax(sign * column)) for column in columns] for sign in (-1, 1))
         names = [f"{size_text(size)} held" for size in self.sizes]
         bars(ax, names, gap.nanmean(0).tolist(), low, high, "one search / judge")
-        ax.set_xlim(left=min([1.0, *(end for end in low if end < 1)]))  # 1 is what a perfect search would have
+        ax.set_xlim(left=min([1.0, *(end for end in low if end < 1)]))  # 1 for a search as good as the judge
 
 
 def diagnostics(
@@ -107,19 +107,22 @@ def diagnostics(
     seeds: int = 5,
     progress: Progress | None = None,
 ) -> Diagnostics:
-    """Measure the same subsets by a judge, by a single search from several seeds, and by a single search one at a time.
+    """Measure the same subsets by a judge, by a single search from several seeds, and by one search for each subset.
 
     Args:
         cases: The cases of the ranking.
-        ranking: Whose top features are held.
-        sizes: How many of them: rising shares or numbers.
+        ranking: The ranking whose top features are fixed.
+        sizes: The sizes of the fixed set: rising shares (float) or numbers (int).
         judge: The judge; default ``Judge()``.
         search: The single search; default ``SEARCH``.
-        seeds: From how many seeds the single search starts.
+        seeds: The number of seeds of the single search.
         progress: Called with (done, total) measurements.
 
     Returns:
-        All radii.
+        The radii of all measurements.
+
+    Raises:
+        HoldfastError: There are fewer than two seeds, or sizes do not rise.
     """
     judge, search = judge or Judge(), search or SEARCH
     if seeds < 2:
@@ -127,15 +130,15 @@ def diagnostics(
     if not sizes or list(sizes) != sorted(set(sizes)):
         raise HoldfastError(f"sizes must rise, got {list(sizes)}.")
     moving = ~ranking.top(sizes)
-    asked: list[tuple[Robustness, Tensor]] = [(judge, moving)]
-    asked += [(replace(search, seed=search.seed + seed), moving) for seed in range(seeds)]
-    # Asked one at a time, subsets share no witness.
-    asked += [(search, moving[:, place : place + 1]) for place in range(len(sizes))]
+    measurements: list[tuple[Robustness, Tensor]] = [(judge, moving)]
+    measurements += [(replace(search, seed=search.seed + seed), moving) for seed in range(seeds)]
+    # Measured separately, subsets share no witness.
+    measurements += [(search, moving[:, place : place + 1]) for place in range(len(sizes))]
     radii = []
-    for method, subsets in asked:
+    for method, subsets in measurements:
         radii.append(method(cases, subsets).radius.cpu())
         if progress is not None:
-            progress(len(radii), len(asked))
+            progress(len(radii), len(measurements))
     return Diagnostics(
         tuple(sizes),
         radii[0],
@@ -154,13 +157,13 @@ def _nanmax(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class DiagnosticsAnalysis(Analysis):
-    """How far the radii of the main method's top features can be trusted.
+    """How exact the radii of the main method's top features are.
 
     Attributes:
-        examples: How many examples to use, from the first on.
-        judge: What measures the radii.
-        seeds: From how many seeds the single search starts.
-        sizes: How many top features are held; None: the sizes of the experiment.
+        examples: The number of examples to use, from the first on.
+        judge: The robustness method that measures radii.
+        seeds: The number of seeds of the single search.
+        sizes: The sizes of the fixed set; None: the sizes of the experiment.
     """
 
     examples: int = 20
@@ -183,7 +186,7 @@ class DiagnosticsAnalysis(Analysis):
         return Computed({name: value.numpy() for name, value in tensors.items()} | {"sizes": np.array(sizes)})
 
     def rows(self, cases: Cases, explainer: Explainer) -> int | None:
-        # The judge once, then one search from every seed and once more at every size by itself.
+        # The judge once, the search from every seed, and the search once more for every size.
         search = SEARCH.rows
         each = None if self.judge.rows is None or search is None else self.judge.rows + (self.seeds + 1) * search
         return None if each is None else each * len(SIZES if self.sizes is None else self.sizes) * len(cases)

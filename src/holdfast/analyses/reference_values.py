@@ -32,9 +32,9 @@ class ReferenceValues(Result):
     Attributes:
         methods: Names of the methods.
         references: Names of the reference values.
-        areas: ``[methods, references, 2, B]``: Insertion, then Deletion. Random references are the same draws for all
-            cases, so standard errors over cases leave the error of the draws out.
-        draws: How many draws of a random reference are averaged; None: unknown.
+        areas: ``[methods, references, 2, B]``: Insertion, then Deletion. All cases share the draws of random
+            references, so standard errors over cases do not include the error of the draws.
+        draws: The number of draws of a random reference that are averaged; None: unknown.
     """
 
     methods: tuple[str, ...]
@@ -43,7 +43,7 @@ class ReferenceValues(Result):
     draws: int | None = None
 
     def ranks(self) -> Tensor:
-        """Return the rank of each method's mean area, ``[methods, references, 2]``; 1 is best, equal areas share it."""
+        """Return the rank of each method's mean area, ``[methods, references, 2]``; 1 is best, equal areas tie."""
         mean = self.areas.mean(3)
         better = torch.stack([mean[..., 0], -mean[..., 1]], -1)
         return 1 + (better[None] > better[:, None]).sum(1)
@@ -68,7 +68,12 @@ class ReferenceValues(Result):
         ]
 
     def plot(self, ax: Any, criterion: int = 0) -> None:
-        """Draw the rank of every method over the references, by Insertion (0) or Deletion (1)."""
+        """Draw the rank of every method over the references.
+
+        Args:
+            ax: Matplotlib axes.
+            criterion: 0 for Insertion, 1 for Deletion.
+        """
         for method, places in zip(self.methods, self.ranks()[..., criterion].tolist(), strict=True):
             ax.plot(self.references, places, marker="o", label=plain(method))
         ax.set_yticks(range(1, len(self.methods) + 1))
@@ -96,13 +101,16 @@ def reference_values(
         rankings: By name: one ranking, or one for Insertion and one for Deletion.
         references: The reference values.
         sizes: The sizes of the relevant set.
-        score: Which score of the label is measured.
-        draws: How many draws of a random reference are averaged.
+        score: The score of the label to measure.
+        draws: The number of draws of a random reference that are averaged.
         seed: Seed of the draws.
         progress: Called with (done, total).
 
     Returns:
-        All areas.
+        The areas ``[methods, references, 2, B]``.
+
+    Raises:
+        HoldfastError: There is no ranking or reference, or a reference occurs twice.
     """
     if not rankings or not references:
         raise HoldfastError("name at least one ranking and one reference.")
@@ -111,8 +119,8 @@ def reference_values(
     if len(set(names)) != len(names):
         raise HoldfastError(f"a reference is named twice: {', '.join(names)}.")
     areas, total = [], len(rankings) * len(references)
-    for name, given in rankings.items():
-        both = given if isinstance(given, tuple) else (given, given)
+    for name, own in rankings.items():
+        both = own if isinstance(own, tuple) else (own, own)
         if len(both) != 2:
             raise HoldfastError(f"{name} must be one ranking, or one for Insertion and one for Deletion.")
         for reference in read:
@@ -121,8 +129,8 @@ def reference_values(
             areas.append(torch.stack([trace(cases, ranking, judge, sizes).auc() for ranking, judge in pair]))
             if progress is not None:
                 progress(len(areas), total)
-    found = torch.stack(areas).reshape(len(rankings), len(read), 2, len(cases)).cpu()
-    return ReferenceValues(tuple(rankings), tuple(names), found, draws)
+    stacked = torch.stack(areas).reshape(len(rankings), len(read), 2, len(cases)).cpu()
+    return ReferenceValues(tuple(rankings), tuple(names), stacked, draws)
 
 
 def reference_name(reference: Reference) -> str:
@@ -139,8 +147,8 @@ class ReferenceAnalysis(Analysis):
 
     Attributes:
         values: The reference values.
-        score: Which score of the label is measured.
-        draws: How many draws of a random reference are averaged.
+        score: The score of the label to measure.
+        draws: The number of draws of a random reference that are averaged.
         seed: Seed of the draws.
     """
 
@@ -153,15 +161,15 @@ class ReferenceAnalysis(Analysis):
     subject: ClassVar[Subject] = Subject.STORED
 
     def measures(self) -> list[ExtraMeasure]:
-        found = []
+        extra = []
         for value in self.values:
             name = reference_name(value)
             settings = (value, self.score, self.draws, self.seed)
-            found += [
+            extra += [
                 ExtraMeasure(f"{kind.__name__}, reference {name}", kind(*settings), name)
                 for kind in (Insertion, Deletion)
             ]
-        return found
+        return extra
 
     @classmethod
     def read(cls, stored: Stored) -> ReferenceValues | None:

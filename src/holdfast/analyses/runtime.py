@@ -1,4 +1,4 @@
-"""Runtime: what explainers cost on the same cases, on the same machine, in the same run."""
+"""Runtime: the cost of explainers on the same cases, on the same machine, in the same run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from holdfast.table import Table
 
 @dataclass(frozen=True)
 class Runtime(Result):
-    """What explainers cost.
+    """The cost of explainers.
 
     Attributes:
         seconds: Seconds of every repetition, by explainer, for all cases together.
         queries: Rows put through the model, by explainer.
-        cases: How many cases.
-        device: Where they were computed.
+        cases: The number of cases.
+        device: The device or machine.
     """
 
     seconds: Mapping[str, tuple[float, ...]]
@@ -64,20 +64,23 @@ def runtime(
     """Time explainers in turn, after one case to warm up.
 
     Args:
-        cases: What to explain.
+        cases: B cases to explain.
         explainers: Explainers by name.
-        repeats: How often each is timed.
+        repeats: The number of repetitions for each.
         progress: Called with (done, total) explanations.
 
     Returns:
-        Seconds and rows of each.
+        Seconds and rows of each explainer.
+
+    Raises:
+        HoldfastError: There is no explainer or no repetition, or an explainer fails.
     """
     if not explainers or repeats < 1:
         raise HoldfastError("runtime needs at least one explainer and one repetition.")
     seconds: dict[str, list[float]] = {name: [] for name in explainers}
     queries: dict[str, Queries] = {}
     for explainer in explainers.values():
-        with suppress(HoldfastError):  # a first case with nothing to explain is no reason to stop
+        with suppress(HoldfastError):  # the first case may have nothing to explain
             explainer(cases[:1])
     for repeat in range(repeats):
         for done, (name, explainer) in enumerate(explainers.items(), 1):
@@ -93,7 +96,7 @@ def runtime(
 
 @dataclass(frozen=True)
 class RuntimeAnalysis(Analysis):
-    """What the rankings of an experiment cost, as it ran."""
+    """The cost of the rankings of an experiment, as it was measured during the run."""
 
     name: ClassVar[str] = "runtime"
     title: ClassVar[str] = "Cost"

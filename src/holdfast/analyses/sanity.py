@@ -27,11 +27,11 @@ from holdfast.table import Cell, Table
 class Sanity(Result):
     """Rank correlation of explanations before and after layers are re-initialised.
 
-    Near 0 is sane. Near 1, the explanation does not depend on what the network learnt.
+    Near 0, the explanation depends on the weights that the network learnt, as it should. Near 1, it does not.
 
     Attributes:
         explainers: Names of the explainers.
-        stages: How far back layers are re-initialised, from the last one.
+        stages: Names of the stages. Each re-initialises layers from the last one back to the named one.
         correlation: ``[explainers, stages, B]``; NaN where an explanation has no order to compare, or where there is
             nothing to explain in the re-initialised network.
         notes: Why values are missing.
@@ -77,13 +77,13 @@ def sanity(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Sanity:
-    """Explain the same inputs again after layers were re-initialised.
+    """Explain the same inputs again after layers are re-initialised.
 
-    The re-initialised network is asked about its own prediction, because robustness has no meaning for a class that
-    is not predicted. If a target has become the prediction, targets are dropped for all cases.
+    The label is the prediction of the re-initialised network, because robustness is not defined for a class that is
+    not predicted. If a target becomes the prediction, targets are dropped for all cases.
 
     Args:
-        cases: What to explain.
+        cases: B cases to explain.
         explainers: Explainers by name.
         cascade: Re-initialise more and more layers, from the last one back. Otherwise only the last one.
         seed: Seed of the new weights.
@@ -91,6 +91,9 @@ def sanity(
 
     Returns:
         The rank correlations.
+
+    Raises:
+        HoldfastError: There is no explainer, or the model has no layers that can be re-initialised.
     """
     if not explainers:
         raise HoldfastError("name at least one explainer.")
@@ -98,7 +101,7 @@ def sanity(
     layers = trainable_layers(cases)
     before = {name: explainer(cases) for name, explainer in explainers.items()}
     stages = layers if cascade else layers[:1]
-    found: list[Tensor] = []
+    correlations: list[Tensor] = []
     notes: list[str] = []
     total = len(stages) * len(explainers)
     for number in range(1, len(stages) + 1):
@@ -108,28 +111,35 @@ def sanity(
         keeps = bool((aimed & (cases.target != label)).all())
         if bool(aimed.any()) and not keeps:
             notes.append(f"{stages[number - 1]} re-initialised: targets were dropped, since one became the prediction.")
-        asked = model.ask(cases.x, label, cases.target if keeps else None, cases.features)
+        again = model.ask(cases.x, label, cases.target if keeps else None, cases.features)
         for name, explainer in explainers.items():
             try:
-                found.append(spearman(before[name], explainer(asked)).cpu())
-            except HoldfastError as error:  # the network's doing: the same call went well on the trained one
-                found.append(torch.full((len(cases),), torch.nan, dtype=torch.double))
+                correlations.append(spearman(before[name], explainer(again)).cpu())
+            except HoldfastError as error:  # not a wrong call: it succeeded on the trained network
+                correlations.append(torch.full((len(cases),), torch.nan, dtype=torch.double))
                 notes.append(f"{name}, {stages[number - 1]} re-initialised: {error}")
             if progress is not None:
-                progress(len(found), total)
+                progress(len(correlations), total)
     shape = (len(stages), len(explainers), len(cases))
-    kept = untouched(trained.module, stages)
-    if cascade and kept:
-        notes.append(f"{', '.join(kept[:5])}{' …' if len(kept) > 5 else ''} stayed as trained: no layer resets them.")
-    correlation = torch.stack(found).reshape(shape).transpose(0, 1)
+    trained_only = untouched(trained.module, stages)
+    if cascade and trained_only:
+        names = f"{', '.join(trained_only[:5])}{' …' if len(trained_only) > 5 else ''}"
+        notes.append(f"{names} stayed as trained: no layer resets them.")
+    correlation = torch.stack(correlations).reshape(shape).transpose(0, 1)
     return Sanity(tuple(explainers), tuple(stages), correlation, tuple(notes))
 
 
 def trainable_layers(cases: Cases) -> list[str]:
     """Return the names of the layers that can be re-initialised, in the reverse order of a forward pass.
 
-    The order is observed on one input, because the order in which a network lists its layers means nothing. A layer
+    The order is observed on one input, because the order in which a network lists its layers may differ. A layer
     whose weights are used without calling it follows the one listed before it. Unused layers are left out.
+
+    Args:
+        cases: Cases of a ``TorchModel``. Only the first input is used.
+
+    Raises:
+        HoldfastError: No layer can be re-initialised.
     """
     model = layers_of(cases.model)
     module = model.module
@@ -161,7 +171,7 @@ def trainable_layers(cases: Cases) -> list[str]:
 
 
 def _used(module: nn.Module, x: Tensor) -> set[Tensor]:
-    """The parameters that the scores of an input depend on."""
+    """Return the parameters that the scores of an input depend on."""
     own = {name: weight for name, weight in module.named_parameters() if weight.is_floating_point()}
     if not own:
         return set()
@@ -173,25 +183,42 @@ def _used(module: nn.Module, x: Tensor) -> set[Tensor]:
 
 
 def untouched(module: nn.Module, layers: list[str]) -> list[str]:
-    """Names of the parameters that belong to none of these layers."""
+    """Return the names of the parameters that belong to none of these layers."""
     own = {id(weight) for name in layers for weight in module.get_submodule(name).parameters(recurse=False)}
     return [name for name, weight in module.named_parameters() if id(weight) not in own]
 
 
 def reinitialised(module: nn.Module, layers: list[str], seed: int = 0) -> nn.Module:
-    """A copy with these layers as they were before training, drawn from the seed."""
+    """Return a copy of a module with some layers re-initialised.
+
+    Args:
+        module: The network.
+        layers: Names of submodules that have ``reset_parameters``.
+        seed: Seed of the new weights.
+
+    Returns:
+        A copy. The module and the global random state do not change.
+    """
     fresh = copy.deepcopy(module)
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(seed)
         for name in layers:
-            fresh.get_submodule(name).reset_parameters()  # type: ignore[operator]  # asked for by trainable_layers
+            fresh.get_submodule(name).reset_parameters()  # type: ignore[operator]  # checked by trainable_layers
     return fresh
 
 
 def spearman(one: Ranking, other: Ranking) -> Tensor:
-    """Spearman's rank correlation ``[B]`` of two rankings' scores, equal scores sharing their mean rank.
+    """Return Spearman's rank correlation of the scores of two rankings. Equal scores share their mean rank.
 
-    NaN where one of them has no order to speak of.
+    Args:
+        one: A ranking of B cases.
+        other: Another ranking of the same features.
+
+    Returns:
+        Correlations ``[B]``; NaN where one of the rankings is uninformative or all its scores are equal.
+
+    Raises:
+        HoldfastError: The rankings are of different features.
     """
     present = [ranking.order.argsort(1) < ranking.count[:, None] for ranking in (one, other)]
     if one.order.shape != other.order.shape or not torch.equal(*present):
@@ -200,8 +227,8 @@ def spearman(one: Ranking, other: Ranking) -> Tensor:
     mask = present[0].double()
     centred = [(rank - (rank * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)) * mask for rank in ranks]
     size = centred[0].norm(dim=1) * centred[1].norm(dim=1)
-    told = (size > 0) & ~one.uninformative & ~other.uninformative
-    return torch.where(told, (centred[0] * centred[1]).sum(1) / size, torch.nan)
+    informative = (size > 0) & ~one.uninformative & ~other.uninformative
+    return torch.where(informative, (centred[0] * centred[1]).sum(1) / size, torch.nan)
 
 
 def _mean_ranks(scores: Tensor) -> Tensor:
@@ -211,18 +238,18 @@ def _mean_ranks(scores: Tensor) -> Tensor:
 
 
 def _layer_count(cases: Cases) -> int:
-    """Return about how many layers can be re-initialised: without a forward pass, unused ones are counted too."""
+    """Estimate how many layers can be re-initialised. Without a forward pass, unused layers count too."""
     layers = cases.model.module.modules() if isinstance(cases.model, TorchModel) else ()
     return sum(hasattr(layer, "reset_parameters") and any(True for _ in layer.parameters(False)) for layer in layers)
 
 
 @dataclass(frozen=True)
 class SanityAnalysis(Analysis):
-    """Methods asked again after layers were re-initialised.
+    """Explanations after layers are re-initialised, compared with those before.
 
     Attributes:
         methods: Names of the methods; None: all of the tables.
-        examples: How many examples to use, from the first on.
+        examples: The number of examples to use, from the first on.
         cascade: Re-initialise more and more layers, not only the last one.
         seed: Seed of the new weights.
     """

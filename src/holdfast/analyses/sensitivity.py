@@ -27,15 +27,15 @@ from holdfast.table import Table
 class Sensitivity(Result):
     """SENS: 1 minus the smallest overlap of the top features at x and at a neighbour.
 
-    The paper's formula prints a maximum, which the neighbour y = x makes 0 for every explanation. Its text speaks of
-    the worst case, which is computed here. It is a lower bound, because neighbours are sampled.
+    The paper's formula has a maximum of the overlap, which makes SENS 0 for every explanation (take y = x). Its text
+    describes the worst case, which is computed here. It is a lower bound, because neighbours are sampled.
 
     Attributes:
         explainers: Names of the explainers.
         values: ``[explainers, B]``; NaN where the explanation of x, or those of all neighbours, are uninformative.
         radius: The largest L2 distance of a neighbour.
-        samples: How many neighbours were drawn.
-        top: Which features are compared: a share or a number.
+        samples: The number of neighbours.
+        top: The size of the compared sets: a share (float) or a number (int).
     """
 
     explainers: tuple[str, ...]
@@ -75,39 +75,52 @@ def sensitivity(
 ) -> Sensitivity:
     """Explain neighbours of every input and compare their top features.
 
-    Neighbours are asked about the class of x. The same noise is used for every case.
+    Neighbours keep the label and target of x. The same noise is used for every case.
 
     Args:
-        cases: What to explain.
+        cases: B cases to explain.
         explainers: Explainers by name.
-        radius: The largest L2 distance of a neighbour; it stays inside the bounds.
-        top: Which features are compared: a share (float) or a number (int).
-        samples: How many neighbours to draw.
+        radius: The largest L2 distance of a neighbour. Neighbours stay inside the bounds.
+        top: The size of the compared sets: a share (float) or a number (int).
+        samples: The number of neighbours.
         seed: Seed of the draws.
         progress: Called with (done, total) explainers.
 
     Returns:
         The sensitivity of each explainer.
+
+    Raises:
+        HoldfastError: There is no explainer, or an argument is out of range.
     """
     check_size(top, "top")
     if not explainers or not radius > 0 or samples < 1:
         raise HoldfastError(f"sensitivity needs explainers, radius > 0 and samples >= 1, got {radius} and {samples}.")
     near = neighbours(cases, radius, samples, seed)
-    found = []
+    values = []
     for explainer in explainers.values():
         here, there = explainer(cases), explainer(near)
         own, theirs = here.top([top])[:, 0], there.top([top])[:, 0].view(len(cases), samples, -1)
         overlap = (own[:, None] & theirs).sum(2).double() / own.sum(1, keepdim=True)
-        # An order that means nothing says nothing about the next one.
+        # An uninformative neighbour cannot be compared.
         overlap = overlap.masked_fill(there.uninformative.view(len(cases), samples), math.inf).amin(1)
-        found.append((1 - overlap).masked_fill(here.uninformative | torch.isinf(overlap), math.nan))
+        values.append((1 - overlap).masked_fill(here.uninformative | torch.isinf(overlap), math.nan))
         if progress is not None:
-            progress(len(found), len(explainers))
-    return Sensitivity(tuple(explainers), torch.stack(found).cpu(), radius, samples, top)
+            progress(len(values), len(explainers))
+    return Sensitivity(tuple(explainers), torch.stack(values).cpu(), radius, samples, top)
 
 
 def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Cases:
-    """Return ``B * samples`` cases: each input moved by noise, uniform in the ball, within its features and bounds."""
+    """Draw neighbours of every input, uniformly from the L2 ball around it. Only features move.
+
+    Args:
+        cases: B cases.
+        radius: The radius of the ball.
+        samples: The number of neighbours of each input.
+        seed: Seed of the draws.
+
+    Returns:
+        ``B * samples`` cases with the neighbours of each input in succession, clipped to the bounds.
+    """
     free = (cases.features.ids >= 0).expand(-1, *cases.x.shape[1:])
     width = cases.x[0].numel()
     noise = torch.stack([normal(width, seed, draw) for draw in range(samples)]).to(cases.x)
@@ -124,14 +137,14 @@ def neighbours(cases: Cases, radius: float, samples: int, seed: int = 0) -> Case
 
 @dataclass(frozen=True)
 class SensitivityAnalysis(Analysis):
-    """Methods asked again near the inputs.
+    """Explanations of neighbours, compared with those of the inputs.
 
     Attributes:
         methods: Names of the methods; None: all of the tables.
-        examples: How many examples to use, from the first on.
+        examples: The number of examples to use, from the first on.
         radius: The largest L2 distance of a neighbour.
-        top: Which features are compared: a share of them.
-        samples: How many neighbours to draw.
+        top: The size of the compared sets, as a share of the features.
+        samples: The number of neighbours.
         seed: Seed of the draws.
     """
 

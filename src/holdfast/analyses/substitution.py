@@ -1,4 +1,4 @@
-"""Substitution: do real words change the decision, as the smallest change of word vectors does?"""
+"""Substitution: do real words change the decision, like the smallest change of word vectors?"""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from holdfast.text import by_word, substitute
 
 @dataclass(frozen=True, eq=False)
 class Substitutions(Result):
-    """Whether decisions change when the top words do.
+    """Whether decisions change when the top words change. All attributes are by method.
 
     Attributes:
-        radius: By method, the radius of the top words, ``[B]``.
-        changed: Whether the first real word that each vector meets changes the decision too, ``[B]``.
-        rounded: Whether rounding each changed vector to the nearest word does, ``[B]``.
-        by_chance: How often random words do, ``[B]``.
+        radius: The radius of the top words, ``[B]``.
+        changed: Whether the first real word in the direction of each change changes the decision too, bool ``[B]``.
+        rounded: Whether rounding each changed vector to the nearest word changes the decision, bool ``[B]``.
+        by_chance: The share of draws in which random words change the decision, ``[B]``.
     """
 
     radius: Mapping[str, Tensor]
@@ -61,8 +61,8 @@ class SubstitutionAnalysis(Analysis):
     """Whether real words in place of the top ones change decisions. For texts.
 
     Attributes:
-        top: How many of the top words are replaced.
-        judge: Finds the smallest change of their vectors.
+        top: The number of top words to replace.
+        judge: The robustness method that finds the smallest change of their vectors.
         vectors: The vectors of all words; set from the model.
     """
 

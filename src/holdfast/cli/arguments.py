@@ -1,4 +1,4 @@
-"""Text from the command line as objects, or one sentence about what is wrong with it."""
+"""Parse arguments of the command line, with one-sentence errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OBJECTIVES: dict[str, type[RobustnessRest] | type[RobustnessRelevant]] = {
 
 
 def usable_device(device: str) -> torch.device:
-    """Return the device, if a number can be put on it."""
+    """Return the device, after a test that it can hold a tensor."""
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
@@ -41,7 +41,7 @@ def usable_device(device: str) -> torch.device:
 
 
 def norm(p: str) -> float:
-    """Return p as a number; robustness methods check which norms they know."""
+    """Parse p as a number. Robustness methods check that they support this norm."""
     try:
         return float(p)
     except ValueError:
@@ -49,7 +49,16 @@ def norm(p: str) -> float:
 
 
 def method(name: str, p: float, seed: int) -> Robustness:
-    """Return the robustness method of this name."""
+    """Return a robustness method.
+
+    Args:
+        name: Its name, or the name of a preset.
+        p: The norm of changes.
+        seed: Seed of the search, for methods that have one.
+
+    Raises:
+        HoldfastError: There is no such method, or it does not support this norm.
+    """
     made: Any = Robustness.registry.maker(name)(p=p)
     seeded = any(field.name == "seed" for field in fields(made))
     result: Robustness = replace(made, seed=seed) if seeded else made
@@ -57,7 +66,19 @@ def method(name: str, p: float, seed: int) -> Robustness:
 
 
 def subset(cases: Cases, text: str, seed: int) -> Tensor:
-    """Return the features ``[1, d]`` that text such as ``rest:20%`` lets move."""
+    """Parse the features that may move.
+
+    Args:
+        cases: One case.
+        text: ``all``, ``top:20%``, ``rest:20%`` or ``random:20%``.
+        seed: Seed of a random subset.
+
+    Returns:
+        Bool ``[1, d]``.
+
+    Raises:
+        HoldfastError: The text is malformed.
+    """
     kind, _, share = text.partition(":")
     if text == "all":
         return torch.ones(1, cases.features.count, dtype=torch.bool, device=cases.x.device)
@@ -73,7 +94,20 @@ def subset(cases: Cases, text: str, seed: int) -> Tensor:
 
 
 def masked(subject: Subject, cases: Cases, path: Path, resize: bool) -> Tensor:
-    """Return the features with a pixel that is not black in a mask; it is cut as the photograph is."""
+    """Return the features that contain a pixel marked in a mask.
+
+    Args:
+        subject: The input. A mask of a photograph is cropped like it.
+        cases: The input as one case.
+        path: The mask, an image file. Marked pixels are not black, or bright in a mask of a photograph.
+        resize: Whether to scale a mask of another size.
+
+    Returns:
+        Bool ``[1, d]``.
+
+    Raises:
+        HoldfastError: The mask cannot be read, or has another size.
+    """
     height, width = cases.x.shape[2:]
     if subject.x.shape[1] == 3:
         marked = read_photo(path, height, crop=subject.crop).amax(0) > 0.5
@@ -83,7 +117,16 @@ def masked(subject: Subject, cases: Cases, path: Path, resize: bool) -> Tensor:
 
 
 def output(path: Path | None, modality: Modality, option: str = "--out") -> Path:
-    """Return where to write an explanation; refuse a file that could not be written, before anything is computed."""
+    """Return the file to write an explanation to, and check it before anything is computed.
+
+    Args:
+        path: The file from the command line; None: a default name.
+        modality: The modality that draws the explanation.
+        option: The option to name in errors.
+
+    Raises:
+        HoldfastError: The file has a wrong suffix or cannot be written.
+    """
     path = path or Path("explanation" + (modality.suffixes[0] if modality.suffixes else ".png"))
     if modality.suffixes:
         if path.suffix.lower() not in modality.suffixes:
@@ -95,8 +138,16 @@ def output(path: Path | None, modality: Modality, option: str = "--out") -> Path
 
 
 def check_picture(path: Path, option: str = "--out") -> None:
-    """Refuse a picture that could not be written."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # takes a while to import
+    """Check that a picture can be written.
+
+    Args:
+        path: The picture.
+        option: The option to name in errors.
+
+    Raises:
+        HoldfastError: The file has a wrong suffix or cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import
 
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
@@ -110,7 +161,7 @@ def _check_writable(path: Path, option: str) -> None:
 
 
 def size(text: str) -> float | int:
-    """Return a share of the features from ``20%``, or a number of them."""
+    """Parse a share of the features, such as ``20%``, or a number of features."""
     try:
         value = float(text[:-1]) / 100 if text.endswith("%") else int(text[:9])
     except ValueError:
@@ -121,14 +172,14 @@ def size(text: str) -> float | int:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an explanation should be.
+    """Options of an explanation.
 
     Attributes:
-        size: How many features are relevant.
+        size: The size of the relevant set: a share (float) or a number (int).
         p: The norm of changes.
-        objective: What Greedy methods optimise.
-        reference: What replaces removed features.
-        seed: Seed of everything random.
+        objective: The criterion that Greedy methods optimise; None: the default.
+        reference: The value that replaces removed features; None: the default.
+        seed: Seed of all random draws.
     """
 
     size: float | int
@@ -138,7 +189,14 @@ class Wanted:
     seed: int
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse names of explainers that are not known, and options that apply to none of them."""
+        """Check the options against the explainers.
+
+        Args:
+            names: Names of explainers.
+
+        Raises:
+            HoldfastError: A name is unknown, or an option applies to none of the explainers.
+        """
         if self.objective not in (None, *_OBJECTIVES):
             raise HoldfastError(f"--objective must be one of {', '.join(_OBJECTIVES)}, got {self.objective!r}.")
         made: list[Any] = [Explainer.registry.make(name) for name in names]
@@ -148,11 +206,14 @@ class Wanted:
                 raise HoldfastError(f"{', '.join(names)} has no {option} to choose: leave --{option} out.")
 
     def explainers(self, names: Sequence[str], words: RandomWords | None = None) -> dict[str, Explainer]:
-        """Return explainers by name with all settings that they have.
+        """Return explainers by name, with those of the options that they support.
 
         Args:
-            names: Their names, as ``check`` accepts them.
+            names: Names of explainers that ``check`` accepts.
             words: Random words of the model, if the input is a text.
+
+        Raises:
+            HoldfastError: The reference is malformed.
         """
         return {name: self._with_settings(Explainer.registry.make(name), words) for name in names}
 

@@ -1,4 +1,4 @@
-"""Progress of a run, as it is shown."""
+"""Show the progress of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ from holdfast.experiment import Progress
 
 @contextmanager
 def shown_progress(quiet: bool, as_json: bool) -> Iterator[Any]:
-    """Yield what to notify of progress: a live table, one line for each unit, or None."""
+    """Show the progress of a run.
+
+    Args:
+        quiet: Show nothing, unless ``as_json``.
+        as_json: Print one line of JSON for each unit, in place of a live table.
+
+    Yields:
+        A function to call with the progress, or None.
+    """
     if as_json:
         yield _Lines().tell
     elif quiet or not err.is_terminal:
@@ -53,7 +61,7 @@ class _Lines:
 
 
 class _Board:
-    """A live table of methods and how far they are."""
+    """A live table with the progress of each method."""
 
     def __init__(self, live: Live):
         self._live, self._last = live, 0.0

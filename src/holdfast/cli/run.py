@@ -98,7 +98,7 @@ def run(
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> type[Engine]:
-    """Return the engine of this name, if it takes these options."""
+    """Return the engine of this name; refuse options that it does not support."""
     known = Engine.registry.classes()
     if name not in known:
         raise unknown_name("engine", name, list(known))
@@ -110,7 +110,21 @@ def _engine(name: str, address: str | None, workers: int | None) -> type[Engine]
 def carry_out(
     make: Callable[[], Study], folder: Path, engine: Callable[[], Engine], *, quiet: bool, as_json: bool
 ) -> Summary:
-    """Make a study and run it into a folder that is locked from the start, and show its progress."""
+    """Make a study, run it, and show its progress. The folder is locked before the study is made.
+
+    Args:
+        make: Makes the study.
+        folder: The folder of ``results.db``.
+        engine: Starts the engine.
+        quiet: Show no progress.
+        as_json: Show progress as JSON.
+
+    Returns:
+        How the run ended.
+
+    Raises:
+        HoldfastError: The folder cannot be made, or another run uses it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -122,7 +136,16 @@ def carry_out(
 
 
 def finish(summary: Summary, folder: Path, as_json: bool) -> None:
-    """Print how a run ended and what to do next; exit code 1 if something is missing, 130 if it was stopped."""
+    """Print how a run ended and what to do next.
+
+    Args:
+        summary: How the run ended.
+        folder: The folder of ``results.db``.
+        as_json: Print JSON.
+
+    Raises:
+        typer.Exit: With code 1 if units are missing, 130 if the run was stopped.
+    """
     results = folder / "results.db"
     if as_json:
         ended = {"event": "end", "made": summary.made, "stored": summary.stored, "missing": summary.missing}
@@ -154,7 +177,13 @@ def finish(summary: Summary, folder: Path, as_json: bool) -> None:
 
 
 def show_plan(study: Study, results: Path, as_json: bool) -> None:
-    """Print units and model rows of each kind of work and method."""
+    """Print the units and model rows of a study, by kind of work and method.
+
+    Args:
+        study: The study.
+        results: The store; it need not exist.
+        as_json: Print JSON.
+    """
     plan = plan_of(study)
     stored: set[str] = set()
     if results.exists():
@@ -198,17 +227,17 @@ def show_plan(study: Study, results: Path, as_json: bool) -> None:
 
 @contextmanager
 def _stopping() -> Iterator[Any]:
-    """Yield whether to stop: the first Ctrl-C asks for it, the second one stops at once."""
-    asked = False
+    """Yield a function that returns whether Ctrl-C was pressed. A second Ctrl-C stops at once."""
+    requested = False
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+    def request(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        requested = True
         signal.signal(number, before)
         err.print("\nfinishing the running unit; Ctrl-C again stops at once.", highlight=False)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = signal.signal(signal.SIGINT, request)
     try:
-        yield lambda: asked
+        yield lambda: requested
     finally:
         signal.signal(signal.SIGINT, before)

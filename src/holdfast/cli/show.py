@@ -1,4 +1,4 @@
-"""Progress, numbers and JSON as the subcommands print them."""
+"""Progress bars, radii as text, and JSON output of the subcommands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from holdfast.version import __version__
 
 @contextmanager
 def progress_bar(title: str, quiet: bool) -> Iterator[Any]:
-    """Show a bar on stderr if it is a terminal; yield what to call with (done, total), or None."""
+    """Show a progress bar on stderr if it is a terminal.
+
+    Args:
+        title: The text before the bar.
+        quiet: Show nothing.
+
+    Yields:
+        A function to call with (done, total), or None.
+    """
     if quiet or not err.is_terminal:
         yield None
         return
@@ -35,14 +43,28 @@ def progress_bar(title: str, quiet: bool) -> Iterator[Any]:
 
 
 def radius_text(radii: Radii, case: int, k: int) -> str:
-    """Return one radius as text."""
+    """Return one radius as text.
+
+    Args:
+        radii: Radii ``[B, K]``.
+        case: The index of the case.
+        k: The index of the subset.
+    """
     if bool(radii.unreachable[case, k]):
         return "none: proven that nothing in the bounds changes it"
     return "censored" if bool(radii.censored[case, k]) else f"{float(radii.radius[case, k]):.4g}"
 
 
 def print_radii(cases: Cases, radii: Radii, names: list[Any], subsets: list[str], extra: dict[str, Any]) -> None:
-    """Print radii as JSON, one row for each input and subset."""
+    """Print radii as JSON, one row for each input and subset.
+
+    Args:
+        cases: B cases.
+        radii: Radii ``[B, K]``.
+        names: B names of inputs.
+        subsets: K names of subsets.
+        extra: Further keys of the output.
+    """
     classes = cases.model.classes
     rows = []
     for b in range(len(cases)):

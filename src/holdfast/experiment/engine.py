@@ -1,4 +1,4 @@
-"""Engines: where the jobs of an experiment are computed."""
+"""Engines compute the jobs of an experiment: in this process or elsewhere."""
 
 from __future__ import annotations
 
@@ -19,13 +19,23 @@ Batch = tuple[Job, ...]
 """Jobs on one block that are computed together."""
 Outcome = list[Unit] | HoldfastError
 Moving = Callable[[Batch, int, int], None]
-"""Called with (batch, done, total) while a batch is computed, by engines that know."""
+"""Called with (batch, done, total) while a batch is computed. Engines that do not know this never call it."""
 
 
 def outcome_of(
     batch: Batch, cases: Cases, needed: Sequence[Sequence[Unit]], progress: Progress | None = None
 ) -> Outcome:
-    """Return the units of a batch, or one sentence why there are none: a bug in one explainer does not end a run."""
+    """Compute a batch, and return an error instead of raising it, so that one faulty explainer does not end a run.
+
+    Args:
+        batch: Jobs that are computed together.
+        cases: The block of cases of the jobs.
+        needed: For each job, the units that it needs.
+        progress: Called with (done, total).
+
+    Returns:
+        One unit for each job, or the error.
+    """
     try:
         return perform(batch, cases, needed, progress)
     except HoldfastError as error:
@@ -39,13 +49,13 @@ def outcome_of(
 class Engine(ABC):
     """``with engine: engine.submit(batch, needed); batch, outcome = engine.finished()``.
 
-    A run submits batches while fewer than ``slots`` are out, and stores what comes back. A subclass that sets ``name``
-    can be chosen by ``--engine`` and in experiment files.
+    A run submits batches while fewer than ``slots`` are being computed, and stores their units. A subclass that sets
+    ``name`` can be chosen by ``--engine`` and in experiment files.
 
     Attributes:
-        name: What it is called.
-        has_workers: Whether it can be given an address and a number of workers.
-        slots: How many batches may be out at once.
+        name: Its name on the command line and in experiment files.
+        has_workers: Whether it accepts ``--address`` and ``--workers``.
+        slots: The number of batches that may be computed at once.
     """
 
     registry: ClassVar[Registry[Engine]] = Registry("engine", "holdfast.experiment")
@@ -63,9 +73,12 @@ class Engine(ABC):
         """Return an engine for a run.
 
         Args:
-            address: Where it runs, from the command line.
-            workers: How many batches may be out at once, from the command line.
-            device: Where models compute.
+            address: The cluster to use, from the command line; None: the default.
+            workers: The number of batches that may be computed at once; None: the default.
+            device: The torch device of the models.
+
+        Returns:
+            An engine that ``open`` prepares.
 
         Raises:
             HoldfastError: It cannot be started.
@@ -73,18 +86,35 @@ class Engine(ABC):
 
     @abstractmethod
     def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
-        """Prepare for jobs on these blocks of cases."""
+        """Prepare for jobs on blocks of cases. Called once, before the first batch.
+
+        Args:
+            blocks: Cases by the name of their block, which jobs hold as ``block``.
+            moving: To be called with (batch, done, total) while a batch is computed.
+
+        Raises:
+            HoldfastError: The blocks cannot be sent to where jobs are computed.
+        """
 
     @abstractmethod
     def submit(self, batch: Batch, needed: Sequence[Sequence[Unit]]) -> None:
-        """Accept a batch; ``needed`` are the units that each of its jobs needs."""
+        """Accept a batch. Called only while fewer than ``slots`` batches are being computed.
+
+        Args:
+            batch: Jobs on one block that are computed together.
+            needed: For each job of the batch, the stored units that it needs, in the order of ``Job.needs``.
+        """
 
     @abstractmethod
     def finished(self) -> tuple[Batch, Outcome]:
-        """Wait for a batch that was submitted, and return its outcome."""
+        """Wait until one of the submitted batches is computed.
 
-    def close(self) -> None:  # noqa: B027  # most hold nothing
-        """Release everything."""
+        Returns:
+            The batch, and its units or the error.
+        """
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to release
+        """Release all resources."""
 
     @final
     def __enter__(self) -> Engine:
@@ -96,7 +126,7 @@ class Engine(ABC):
 
 
 class Local(Engine):
-    """One batch after another, in this process."""
+    """Computes one batch after another, in this process."""
 
     name: ClassVar[str] = "local"
     slots = 1

@@ -1,4 +1,4 @@
-"""Export: every value of an experiment as one row of a table, for other tools."""
+"""Export every value of an experiment as one row of a table, for other tools."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ Row = tuple[str, str, str, str, float, float | None, str, bool]
 
 
 def rows(results: Results) -> Iterator[Row]:
-    """Yield one row for each value, in the order criterion, explainer, example, size. Censored values are None.
+    """Yield one row for each value, ordered by criterion, explainer, ranking, example and size.
 
-    ``optimises`` distinguishes the two rankings that some methods have.
+    Args:
+        results: The results of an experiment.
+
+    Yields:
+        The values of ``COLUMNS``. ``optimises`` distinguishes the two rankings that some methods have. Censored values
+        are None.
     """
     for measure in results.measures():
         for method in results.methods():
@@ -27,10 +32,10 @@ def rows(results: Results) -> Iterator[Row]:
 
 
 def _of(results: Results, method: str, measure: MeasureRecord, side: str) -> Iterator[Row]:
-    found = results.whole_curve(method, measure, side)
-    if found is None:
+    measured = results.whole_curve(method, measure, side)
+    if measured is None:
         return
-    examples, curve = found
+    examples, curve = measured
     names = [results.study.examples[example] for example in examples]
     values, censored = curve.values.double().tolist(), curve.censored.tolist()
     for name, line, unknown in zip(names, values, censored, strict=True):
@@ -40,7 +45,18 @@ def _of(results: Results, method: str, measure: MeasureRecord, side: str) -> Ite
 
 
 def export(results: Results, out: Path) -> int:
-    """Write all values to a .csv or .parquet file, whole or not at all, and return how many there are."""
+    """Write all values to a file. If this fails, no partial file is left.
+
+    Args:
+        results: The results of an experiment.
+        out: The file to write; it ends in ``.csv`` or ``.parquet``.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        HoldfastError: The file has another suffix or cannot be written, or Parquet is not installed.
+    """
     writers = {".csv": _csv, ".parquet": _parquet}
     if out.suffix.lower() not in writers:
         raise HoldfastError(f"{out} must end in .csv or .parquet.")
@@ -64,9 +80,9 @@ def _parquet(results: Results, path: Path) -> int:
         from pyarrow import parquet
     except ImportError as error:
         raise HoldfastError('Parquet requires pyarrow: pip install "holdfast[parquet]".') from error
-    found = list(rows(results))
-    columns = list(zip(*found, strict=True)) if found else [() for _ in COLUMNS]
+    values = list(rows(results))
+    columns = list(zip(*values, strict=True)) if values else [() for _ in COLUMNS]
     kinds = (pa.string(), pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64(), pa.string(), pa.bool_())
     arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
     parquet.write_table(pa.table(arrays, names=list(COLUMNS)), path)
-    return len(found)
+    return len(values)

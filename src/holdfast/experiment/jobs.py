@@ -1,8 +1,8 @@
 """Jobs: the kinds of work in an experiment, each of which makes one unit of the store.
 
 A job knows the key of its unit before anything runs, so that stored units are not computed again. It works on a fixed
-block of cases, which is named by its content and part of the key: results do not depend on who computes them. Small
-jobs of the same kind are computed together, because a search on a few rows takes as long as one on thousands.
+block of cases. The name of the block is a hash of its content and part of the key, so results do not depend on the
+engine. Small jobs of the same kind are computed together: a search on a few rows takes as long as one on thousands.
 """
 
 from __future__ import annotations
@@ -51,11 +51,17 @@ class Job(ABC):
 
     @abstractmethod
     def recipe(self) -> dict[str, Any]:
-        """Return what its unit is made of besides the cases, as plain values."""
+        """Return the settings that its unit depends on besides the cases, as plain values."""
 
     @abstractmethod
     def compute(self, cases: Cases, needed: Sequence[Unit], progress: Progress | None) -> Computed:
-        """Compute its unit from the cases and the units that it needs."""
+        """Compute its unit.
+
+        Args:
+            cases: The block of cases.
+            needed: The units of ``needs``, in the same order.
+            progress: Called with (done, total).
+        """
 
     def compute_together(
         self, cases: Cases, needed: Sequence[Sequence[Unit]], progress: Progress | None
@@ -65,15 +71,15 @@ class Job(ABC):
 
     @abstractmethod
     def rows(self, cases: Cases) -> int | None:
-        """Return about how many rows go through the model; None: unknown."""
+        """Return an estimate of the rows that go through the model; None: unknown."""
 
     def group(self, cases: Cases) -> tuple[str, int] | None:
-        """Return the name of jobs that are computed together, and how many rows each has at a time; None: alone."""
+        """Return a name that jobs computed together share, and the rows of each at once; None: computed alone."""
         return None
 
     @final
     def made_of(self) -> dict[str, Any]:
-        """Return everything that its unit is made of."""
+        """Return everything that its unit depends on. The key is a hash of it."""
         return {"results": RESULTS, "cases": self.block, **self.recipe()}
 
     @cached_property
@@ -168,9 +174,9 @@ class ExplanationJob(_RankingsJob):
     Attributes:
         ranking: The key of the ranking.
         judge: Measures the radii.
-        top: How many features are relevant.
-        examples: How many of the first cases are explained.
-        moves: Whether the changes are kept, which takes the space of two inputs for each example.
+        top: The size of the relevant set.
+        examples: The number of cases to explain, from the first on.
+        moves: Whether to store the changes, which take as much space as two inputs for each example.
     """
 
     judge: Robustness
@@ -200,13 +206,13 @@ class ExplanationJob(_RankingsJob):
 @final
 @dataclass(frozen=True, eq=False)
 class TargetedJob(Job):
-    """Explanations of why the cases are not of the next likely class.
+    """Explanations of why the cases are not of another likely class.
 
     Attributes:
-        explainer: Finds the order.
+        explainer: Ranks the features.
         judge: Measures the radii.
-        top: How many features are relevant.
-        place: Which class: 0 for the most likely after the label, and so on.
+        top: The size of the relevant set.
+        place: The rank of the other class: 0 for the most likely after the label.
     """
 
     explainer: Explainer
@@ -234,7 +240,7 @@ class TargetedJob(Job):
 @final
 @dataclass(frozen=True, eq=False)
 class InputsJob(Job):
-    """Classes and scores of the cases, and the first inputs themselves, so that results can be read alone."""
+    """Classes and scores of the cases, and the first inputs, so that results can be read without the data set."""
 
     examples: int
     kind: ClassVar[str] = "inputs"
@@ -257,12 +263,12 @@ def analysis_kind(name: str) -> str:
 @final
 @dataclass(frozen=True, eq=False)
 class AnalysisJob(Job):
-    """An analysis of one method, computed by itself.
+    """An analysis of one method, computed alone.
 
     Attributes:
-        analysis: What is computed.
+        analysis: The analysis to compute.
         explainer: The explainer of the method.
-        examples: On how many of the first cases of the block.
+        examples: The number of cases to use, from the first of the block on.
         ranking: The key of the ranking, for an analysis of rankings; None: the explainer is analysed.
     """
 
@@ -328,10 +334,10 @@ def analysis_job(block: str, analysis: Analysis, explainer: Explainer, ranking: 
 
     Args:
         block: The name of the block of cases.
-        analysis: What is computed.
+        analysis: The analysis to compute.
         explainer: The explainer of the ranking.
         ranking: The key of the ranking.
-        examples: On how many of the first cases of the block.
+        examples: The number of cases to use, from the first of the block on.
     """
     if analysis.subject is Subject.EXPLAINERS:
         return AnalysisJob(block, analysis, explainer, examples)

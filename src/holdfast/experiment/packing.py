@@ -1,4 +1,4 @@
-"""Rankings, inputs and explanations as arrays of the store, and back."""
+"""Convert rankings, inputs and explanations to arrays for the store, and back."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from holdfast.explanation import Explanation
 from holdfast.features import Features
 from holdfast.ranking import Ranking
 
-_FULL = 32767  # the largest move, in 16 bits
+_FULL = 32767  # stands for the largest change, in 16 bits
 
 
 def pack_ranking(ranking: Ranking) -> Arrays:
-    """Return a ranking as arrays."""
+    """Convert a ranking to arrays.
+
+    Args:
+        ranking: The ranking of B cases.
+
+    Returns:
+        ``order`` and ``scores`` ``[B, d]``, ``count`` and ``uninformative`` ``[B]``, and ``uncertain`` if it is known.
+    """
     small = ranking.order.shape[1] < 2**15
     arrays = {
         "order": _array(ranking.order).astype(np.int16 if small else np.int32),
@@ -33,7 +40,15 @@ def pack_ranking(ranking: Ranking) -> Arrays:
 
 
 def unpack_ranking(unit: Unit, device: torch.device | str = "cpu") -> Ranking:
-    """Return the ranking that a unit of a ranking job holds."""
+    """Convert the arrays of a ranking job to a ranking.
+
+    Args:
+        unit: The unit of the ranking job.
+        device: Where to put the tensors.
+
+    Returns:
+        The ranking that ``pack_ranking`` converted.
+    """
     tensors = {name: torch.from_numpy(np.array(array)).to(device) for name, array in unit.arrays.items()}
     return Ranking(
         tensors["order"].long(),
@@ -47,7 +62,15 @@ def unpack_ranking(unit: Unit, device: torch.device | str = "cpu") -> Ranking:
 
 
 def pack_inputs(cases: Cases, examples: int) -> Arrays:
-    """Return classes and scores of all cases, and the inputs of the first ones, as arrays."""
+    """Convert the classes of all cases, and the inputs of the first ones, to arrays.
+
+    Args:
+        cases: B cases.
+        examples: The number E of inputs to include, from the first on.
+
+    Returns:
+        ``label`` and ``target`` ``[B]``, ``logits`` ``[B, classes]``, ``x`` ``[E, *shape]`` and the feature ``ids``.
+    """
     shown = cases[:examples]
     ids = shown.features.ids.expand(len(shown), *shown.features.ids.shape[1:]).int()
     tensors = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x, exact=True)}
@@ -56,9 +79,14 @@ def pack_inputs(cases: Cases, examples: int) -> Arrays:
 
 
 def pack_explanations(explanations: Sequence[Explanation], moves: bool) -> Arrays:
-    """Return explanations of cases with the same number of coordinates as arrays, one row for each.
+    """Convert explanations to arrays with one row each. Inputs are not included.
 
-    Inputs are not repeated. Changes are kept to be looked at: 16 bits, as shares of the largest one.
+    Args:
+        explanations: E explanations of inputs of the same shape.
+        moves: Whether to include the changes, as 16-bit shares of their largest coordinate: exact enough to draw.
+
+    Returns:
+        ``order`` ``[E, d]`` padded with -1, ``top`` and ``probability`` ``[E]``, pairs ``[E, 2]``, and the changes.
     """
     d = max(len(one.order) for one in explanations)
     order = np.full((len(explanations), d), -1, dtype=np.int32)
@@ -84,14 +112,17 @@ def pack_explanations(explanations: Sequence[Explanation], moves: bool) -> Array
 def unpack_explanations(
     inputs: Unit, unit: Unit, method: str, features: Sequence[Features], classes: tuple[str, ...]
 ) -> list[Explanation]:
-    """Return the explanations that a unit holds.
+    """Convert the arrays of a unit to explanations.
 
     Args:
-        inputs: The unit with the inputs; for targeted explanations the same unit.
+        inputs: The unit with the inputs; for targeted explanations the same as ``unit``.
         unit: The unit with the explanations.
-        method: What the method is called.
+        method: The name of the method.
         features: The features of each example.
         classes: Names of the classes.
+
+    Returns:
+        One explanation for each example that both units have.
     """
     arrays, x = unit.arrays, inputs.arrays["x"]
     count = min(len(x), len(arrays["radius"]))

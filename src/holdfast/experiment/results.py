@@ -1,4 +1,4 @@
-"""Results: what a store holds of its latest study, read without the model."""
+"""Results: the latest study in a store, read without the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Place = tuple[str, str, str, str]
 
 
 class Results:
-    """The latest study in a store. Of a partial one, methods that lack something are left out and counted.
+    """The latest study in a store. In a partial study, incomplete parts are left out and counted as ``missing``.
 
     Args:
         path: The file of results.
@@ -44,7 +44,7 @@ class Results:
             self.study = StudyRecord.parse(store.study(), path)
             wanted = {unit.key for unit in self.study.units}
             self.units: dict[str, Unit] = {unit.key: unit for unit in store.units() if unit.key in wanted}
-        #: Curves without an area, as far as they were needed, and why.
+        #: Why curves that were needed have no area, by method and criterion.
         self.refused: dict[str, str] = {}
         self._curves: dict[Place, Curve | None] = {}
         self._compared: dict[tuple[tuple[str, ...], tuple[str, ...]], Significance | None] = {}
@@ -57,7 +57,7 @@ class Results:
 
     @property
     def missing(self) -> int:
-        """How many units of the study are not stored."""
+        """The number of units of the study that are not stored."""
         return len({unit.key for unit in self.study.units} - set(self.units))
 
     @property
@@ -72,7 +72,7 @@ class Results:
 
     @property
     def published(self) -> str | None:
-        """The data set whose published figures stand beside the measured ones."""
+        """The data set of the published values that tables show beside the measured ones."""
         return self.study.published
 
     @property
@@ -88,7 +88,7 @@ class Results:
 
     @cached_property
     def blocks(self) -> list[int]:
-        """Blocks in which no method lacks a curve that it has elsewhere: what all tables are about."""
+        """Numbers of the blocks that every stored curve covers. All tables use these blocks."""
         curves = [blocks for place, blocks in self._places.items() if place[0] == "curve"]
         if not curves:
             raise HoldfastError(f"{self.path} holds no curve yet: let the run go on before you ask for a report.")
@@ -96,37 +96,43 @@ class Results:
 
     @cached_property
     def examples(self) -> list[int]:
-        """The examples in those blocks, by their place in the study."""
+        """Indices, in the study, of the examples in ``blocks``."""
         return [example for number in self.blocks for example in range(*self.study.blocks[number])]
 
     @property
     def example_names(self) -> list[str]:
-        """Names of the examples that tables are about."""
+        """Names of ``examples``."""
         return [self.study.examples[example] for example in self.examples]
 
     def methods(self, *groups: str) -> list[str]:
-        """Return the names of the methods of some groups, or of all, that were computed."""
+        """Return the names of the computed methods of these groups; without groups, of all."""
         computed = {place[1] for place in self._places}
         return [m.name for m in self.study.methods if (not groups or m.group in groups) and m.name in computed]
 
     def measures(self, *groups: str) -> list[MeasureRecord]:
-        """Return the criteria of some groups, or all."""
+        """Return the criteria of these groups; without groups, all."""
         return [measure for measure in self.study.measures if not groups or measure.group in groups]
 
     def sides(self, method: str) -> list[str]:
-        """Return what the rankings of a method optimise: "both", or "rest" and "relevant"."""
+        """Return the sides of a method's rankings: ``["both"]``, or ``["rest", "relevant"]`` if it has two."""
         explainers = next(m.explainers for m in self.study.methods if m.name == method)
         return [side for side in ("both", *SIDES) if side in explainers]
 
     def own_side(self, method: str, side: str) -> str:
-        """Return this side of a method, or the only one that it has."""
+        """Return ``side`` if the method has a ranking for it, otherwise the side of its only ranking."""
         sides = self.sides(method)
         return side if side in sides else sides[0]
 
     # ------------------------------------------------------------------ curves
 
     def curve(self, method: str, measure: MeasureRecord, side: str | None = None) -> Curve | None:
-        """Return the curve of one ranking of a method, over the examples of all tables; None if there is none."""
+        """Return the curve of one ranking over ``examples``, with values ``[B, P]``; None if it is not stored.
+
+        Args:
+            method: The name of the method.
+            measure: The criterion.
+            side: Which ranking of the method: "both", "rest" or "relevant"; None: the one for the criterion.
+        """
         place = ("curve", method, side or self.own_side(method, measure.side), measure.name)
         if place not in self._curves:
             blocks = self._places.get(place)
@@ -134,7 +140,7 @@ class Results:
         return self._curves[place]
 
     def whole_curve(self, method: str, measure: MeasureRecord, side: str) -> tuple[list[int], Curve] | None:
-        """Return the curve of one ranking over all examples that it has, and which they are."""
+        """Return the indices of all examples that one ranking has a curve for, and the curve; None without any."""
         blocks = self._places.get(("curve", method, side, measure.name))
         if not blocks:
             return None
@@ -150,7 +156,7 @@ class Results:
         return Curve(torch.tensor(self.sizes), values, ceiling, measure.criterion, "")
 
     def area(self, method: str, measure: MeasureRecord, side: str | None = None) -> Tensor | None:
-        """Return the area of every example ``[B]``; None if there is no curve, or no area, as ``refused`` says."""
+        """Return the area of each example ``[B]``, as ``curve`` does; None without one, with why in ``refused``."""
         curve = self.curve(method, measure, side)
         if curve is None:
             return None
@@ -161,7 +167,7 @@ class Results:
             return None
 
     def areas(self, *groups: str, measures: Sequence[str] = ("table",)) -> dict[str, dict[str, Tensor]]:
-        """Return areas ``[B]`` by criterion and method, each of the ranking that is meant for the criterion."""
+        """Return areas ``[B]`` by criterion, then by method, of the ranking that optimises the criterion."""
         by_measure: dict[str, dict[str, Tensor]] = {}
         for measure in self.measures(*measures):
             areas = {name: self.area(name, measure) for name in self.methods(*groups)}
@@ -169,7 +175,7 @@ class Results:
         return {name: areas for name, areas in by_measure.items() if areas}
 
     def compared(self, *groups: str, measures: Sequence[str] = ("table",)) -> Significance | None:
-        """Compare the main method with the others; None if there is nothing to compare."""
+        """Compare the main method with the others by paired tests; None if there is nothing to compare."""
         key = (groups, tuple(measures))
         if key not in self._compared:
             self._compared[key] = self._compare(groups, measures)
@@ -199,7 +205,12 @@ class Results:
         return self.analyses.get(cls)
 
     def arrays(self, analysis: str, side: str = "rest") -> dict[str, list[Arrays]]:
-        """Return the arrays of an analysis by method, one for each block that all methods have."""
+        """Return the stored arrays of an analysis by method, one item for each block that all methods have.
+
+        Args:
+            analysis: The name of the analysis.
+            side: Which ranking to use of methods that have two.
+        """
         kind = analysis_kind(analysis)
         places = {method: (kind, method, self.own_side(method, side), analysis) for method in self.methods()}
         blocks = {method: self._places[place] for method, place in places.items() if place in self._places}
@@ -211,12 +222,12 @@ class Results:
         return self.study.settings.get(analysis, "")
 
     def notes_of(self, kind: str) -> list[str]:
-        """Return what was noted while units of an analysis were computed, without repetition."""
+        """Return the notes of the units of an analysis, without repetition."""
         notes = [n for unit in self.units.values() if unit.kind == analysis_kind(kind) for n in unit.notes]
         return list(dict.fromkeys(notes))
 
     def variant_areas(self, analysis: str, *groups: str) -> tuple[list[str], dict[str, Tensor]]:
-        """Return variants of an analysis, and areas ``[variants, measures, B]`` of methods that have all of them."""
+        """Return the variants of an analysis, and by method, if complete, areas ``[variants, measures, B]``."""
         extra = [measure for measure in self.measures("extra") if measure.analysis == analysis]
         names = list(dict.fromkeys(measure.variant for measure in extra))
         pairs = [sorted((m for m in extra if m.variant == name), key=lambda m: not m.higher) for name in names]
@@ -229,16 +240,16 @@ class Results:
         return names, areas
 
     def rankings(self, *groups: str) -> dict[str, Ranking]:
-        """Return the ranking of all examples that tables are about, by method; that for Robustness-S̄r of two."""
-        found: dict[str, Ranking] = {}
+        """Return the ranking of ``examples`` by method; of two rankings, the one for Robustness-S̄r."""
+        rankings: dict[str, Ranking] = {}
         for method in self.methods(*groups):
             blocks = self._places.get(("ranking", method, self.sides(method)[0], ""), {})
             if self.blocks and set(self.blocks) <= set(blocks):
-                found[method] = Ranking.joined([unpack_ranking(self.units[blocks[n]]) for n in self.blocks])
-        return found
+                rankings[method] = Ranking.joined([unpack_ranking(self.units[blocks[n]]) for n in self.blocks])
+        return rankings
 
     def costs(self) -> dict[str, Cost]:
-        """Return what the ranking of each method cost; that for Robustness-S̄r of two."""
+        """Return the cost of each method's ranking; of two rankings, of the one for Robustness-S̄r."""
         costs: dict[str, Cost] = {}
         for method in self.methods():
             blocks = self._places.get(("ranking", method, self.sides(method)[0], ""), {})
@@ -250,12 +261,12 @@ class Results:
 
     @cached_property
     def machines(self) -> list[str]:
-        """Where the units were computed."""
+        """The machines that computed the units."""
         return sorted({unit.machine for unit in self.units.values()})
 
     @cached_property
     def notes(self) -> dict[str, int]:
-        """What was noted while units were computed, and how often."""
+        """The notes of all units, and how often each occurs."""
         counts: dict[str, int] = defaultdict(int)
         for unit in self.units.values():
             for note in unit.notes:
@@ -263,7 +274,7 @@ class Results:
         return dict(counts)
 
     def spent(self) -> dict[str, tuple[int, float, int]]:
-        """Return units, seconds and model rows of each kind of work and method or criterion."""
+        """Return units, seconds and model rows by kind of work and its method or criterion."""
         total: dict[str, tuple[int, float, int]] = {}
         for key, record in {unit.key: unit for unit in reversed(self.study.units)}.items():
             unit = self.units.get(key)
@@ -277,8 +288,8 @@ class Results:
     # ------------------------------------------------------------------ explanations
 
     def explanations(self) -> dict[int, dict[str, Explanation]]:
-        """Return the explanations of the gallery by example and method."""
-        found: dict[int, dict[str, Explanation]] = defaultdict(dict)
+        """Return the explanations of the gallery by example, then by method."""
+        by_example: dict[int, dict[str, Explanation]] = defaultdict(dict)
         words = self._replacements()
         for number, (start, _) in enumerate(self.study.blocks):
             inputs = self._unit(("inputs", "", "", ""), number)
@@ -287,21 +298,21 @@ class Results:
                 if inputs is not None and unit is not None:
                     for row, one in enumerate(self._unpacked(inputs, unit, method, start)):
                         new = words.get((one.key, start + row), {})
-                        found[start + row][method] = replace(one, replacements=new)
-        return dict(found)
+                        by_example[start + row][method] = replace(one, replacements=new)
+        return dict(by_example)
 
     def targeted(self) -> dict[int, list[Explanation]]:
-        """Return, by example, why it is not of the next likely class, the one after it, and so on."""
-        found: dict[int, list[Explanation]] = defaultdict(list)
+        """Return, by example, why it is not of each other likely class, most likely first."""
+        by_example: dict[int, list[Explanation]] = defaultdict(list)
         for record in sorted(self.study.units, key=lambda unit: unit.role.target):
             unit = self.units.get(record.key)
             if record.role.target >= 0 and unit is not None:
                 for example, one in enumerate(self._unpacked(unit, unit, record.role.method, 0)):
-                    found[example].append(one)
-        return dict(found)
+                    by_example[example].append(one)
+        return dict(by_example)
 
     def _unpacked(self, inputs: Unit, unit: Unit, method: str, start: int) -> list[Explanation]:
-        """Return the explanations of a unit, with the texts behind the inputs."""
+        """Return the explanations of a unit, with their texts if inputs are texts."""
         ids = torch.from_numpy(inputs.arrays["ids"]).long()
         texts = self.study.texts[start : start + len(ids)]
         features = [
@@ -313,10 +324,11 @@ class Results:
             )
             for row, one in enumerate(ids)
         ]
-        found = unpack_explanations(inputs, unit, method, features, self.study.classes)
+        explanations = unpack_explanations(inputs, unit, method, features, self.study.classes)
         if not texts:
-            return found
-        return [replace(one, text=text.text, spans=text.spans) for one, text in zip(found, texts, strict=False)]
+            return explanations
+        pairs = zip(explanations, texts, strict=False)
+        return [replace(one, text=text.text, spans=text.spans) for one, text in pairs]
 
     def _replacements(self) -> dict[tuple[str, int], dict[int, str]]:
         """Return the real words that replace others, by the key of a ranking and example, then by feature."""

@@ -1,4 +1,4 @@
-"""Runs: compute what a store lacks of a study, and stop cleanly when asked."""
+"""Run a study: compute the units that its store lacks, and stop cleanly on request."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from holdfast.experiment.study import Study
 
 @dataclass
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
-        plan: What is computed.
-        total: How many units there are.
-        stored: How many were stored before.
-        began: When the run began.
-        done: How many were computed.
+        plan: The jobs of the study.
+        total: The number of units.
+        stored: The number of units that were stored before the run.
+        began: The time when the run began, in seconds.
+        done: The number of units computed in this run.
         rows: Model rows so far.
         finished: Keys of stored units.
         failed: Reasons by key.
-        out: Batches that are being computed, and how far they are.
+        out: Batches that are being computed, and the share of each that is done.
         latest: The units that were computed last.
     """
 
@@ -42,7 +42,12 @@ class Progress:
     latest: tuple[Unit, ...] = ()
 
     def finish(self, batch: Batch, units: Sequence[Unit]) -> None:
-        """Count a batch that was computed."""
+        """Record a computed batch.
+
+        Args:
+            batch: The jobs of the batch.
+            units: Their units.
+        """
         del self.out[batch]
         self.finished |= {job.key for job in batch}
         self.done += len(batch)
@@ -50,7 +55,12 @@ class Progress:
         self.latest = tuple(units)
 
     def fail(self, batch: Batch, reason: HoldfastError) -> None:
-        """Note why a batch could not be computed."""
+        """Record a batch that could not be computed.
+
+        Args:
+            batch: The jobs of the batch.
+            reason: Why.
+        """
         del self.out[batch]
         self.failed |= {job.key: str(reason) for job in batch}
 
@@ -61,12 +71,12 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Model rows a second."""
+        """Model rows per second."""
         return self.rows / max(self.seconds, 1e-9)
 
     @property
     def left(self) -> float | None:
-        """About how many seconds are left; None while it is unknown."""
+        """An estimate of the seconds left; None while it is unknown."""
         if not self.rows:
             return None
         undone = {key: rows or 0 for key, rows in self.plan.rows.items() if key not in self.finished}
@@ -98,11 +108,11 @@ def run(
     """Compute every unit of a study that the store lacks.
 
     Args:
-        study: What to compute.
-        store: Where units are kept.
-        engine: Where they are computed; default: in this process.
-        notify: Called with the progress whenever something has happened.
-        stop: When it returns True, no new job is started; those that are out are waited for and stored.
+        study: The study to compute.
+        store: The store of its units.
+        engine: The engine that computes them; default: in this process.
+        notify: Called with the progress after each change.
+        stop: When it returns True, no new job starts. Jobs that are being computed are finished and stored.
 
     Returns:
         How the run ended. Jobs that failed are not stored: the next run tries them again.

@@ -1,4 +1,4 @@
-"""Experiment files: the structure of a TOML file, and messages for what does not fit."""
+"""Experiment files: the structure of the TOML file, and messages for errors in it."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ class Settings(_Table):
         title: The heading of the report.
         main: The method that the others are compared with.
         data: The data set.
-        model: The network; default: the first that reads the data set.
-        features: What moves together, such as ``patches:16``; default: those of the modality.
-        sizes: The sizes of the relevant set: shares or numbers.
-        block: How many cases are computed together.
-        published: The data set whose published figures stand beside the measured ones.
+        model: The network; default: the first one for the data set.
+        features: The features, such as ``patches:16``; default: those of the modality.
+        sizes: The sizes of the relevant set: rising shares (float) or numbers (int).
+        block: The number of cases that are computed together.
+        published: The data set of the published values that tables show beside the measured ones.
         explainers: The methods.
         criteria: The criteria.
         analyses: Settings of the analyses to compute.
         gallery: Settings of the gallery.
-        engine: Where jobs are computed.
+        engine: The name of the engine that computes jobs.
     """
 
     title: str = ""
@@ -115,10 +115,13 @@ def load(experiment: str) -> Settings:
     """Read an experiment.
 
     Args:
-        experiment: The name of one that comes with the package, or a TOML file.
+        experiment: The name of an experiment that comes with the package, or the path of a TOML file.
+
+    Returns:
+        The settings of the file, with defaults.
 
     Raises:
-        HoldfastError: It cannot be read, or a key of the file is not known or has a wrong value.
+        HoldfastError: The file cannot be read, or one of its keys is unknown or has a wrong value.
     """
     if experiment.endswith(".toml"):
         try:
@@ -139,19 +142,27 @@ def load(experiment: str) -> Settings:
 
 
 def with_choices(settings: Settings, choices: Mapping[str, str]) -> Settings:
-    """Return the settings with another ``data`` folder, ``network`` or file of ``weights``, from the command line."""
+    """Replace settings by choices from the command line.
+
+    Args:
+        settings: The settings of the experiment file.
+        choices: Values of ``data`` (a folder), ``network`` and ``weights`` (a file), each if it was chosen.
+
+    Returns:
+        A copy of the settings. Another network drops the settings of the previous one.
+    """
     data, model = settings.data, settings.model
     if "data" in choices:
         data = Piece(use=data.use, **{**data.settings, "root": choices["data"]})
     if {"network", "weights"} & set(choices):
         use = choices.get("network", model.use if model else "")
-        kept = {} if model is None or "network" in choices else model.settings
-        model = Piece(use=use, **({**kept, "weights": choices["weights"]} if "weights" in choices else kept))
+        others = {} if model is None or "network" in choices else model.settings
+        model = Piece(use=use, **({**others, "weights": choices["weights"]} if "weights" in choices else others))
     return settings.model_copy(update={"data": data, "model": model})
 
 
 def _message(error: Any) -> str:
-    """Return what pydantic found wrong, with the whole name of the key and what is allowed."""
+    """Return an error of pydantic as text, with the full name of the key and the allowed values."""
     tags = ("function-", "literal[", "list[", "constrained-", "float", "int", "str", "bool")  # alternatives of a union
     place = [str(part) for part in error["loc"] if not str(part).startswith(tags)]
     if error["type"] == "extra_forbidden":

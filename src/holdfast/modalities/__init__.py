@@ -1,1 +1,1 @@
-"""Modalities: kinds of inputs. One file each: how they are read, what their features are, and how they are drawn."""
+"""Modalities: the kinds of inputs. Each file reads, divides into features, and draws one kind."""

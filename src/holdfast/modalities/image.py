@@ -1,4 +1,4 @@
-"""Small images: digits and clothes, drawn pixel by pixel with the direction of the smallest change."""
+"""Small images, such as digits: every pixel is drawn, coloured by the direction of the smallest change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RAISED, _LOWERED, _HELD, _UNMOVED = "#c2410c", "#1d4ed8", "#e5e7eb", "#ca8a04"
 
 
 class ImageModality(Modality):
-    """Images of few pixels, such as digits. Every pixel is drawn."""
+    """Images with few pixels, such as digits. Every pixel is drawn."""
 
     name: ClassVar[str] = "image"
     legend: ClassVar[str] = (
@@ -70,7 +70,7 @@ class ImageModality(Modality):
         return {"pertinent positive": lowered, "pertinent negative": raised}
 
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
-        """Write one row for each explanation: the input, its relevant features, and the input after both changes."""
+        """Draw one row for each explanation: input, relevant features, and the input after each of the two changes."""
         columns = ["input", "relevant features", "only these move", "these are held"]
         figure, grid = _grid(len(explanations), columns)
         for row, explanation in enumerate(explanations):
@@ -106,7 +106,7 @@ class ImageModality(Modality):
 
 
 def pertinent(explanation: Explanation) -> tuple[list[int], list[int]]:
-    """Return the relevant features that the smallest change inside them lowers, and those that it raises."""
+    """Return the relevant features that the smallest change lowers (pertinent positives), and those that it raises."""
     change = explanation.feature_changes
     if change is None:
         return [], []
@@ -115,14 +115,17 @@ def pertinent(explanation: Explanation) -> tuple[list[int], list[int]]:
 
 
 def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[str], path: Path) -> None:
-    """Write one row for each case: the input, then for each subset the input after the smallest change inside it.
+    """Draw one row for each case: the input, then for each subset the input after the smallest change inside it.
 
     Args:
         cases: Images ``[B, 1 or 3, H, W]``.
-        radii: The smallest changes, of K subsets.
-        subsets: Bool ``[B, K, d]``.
-        titles: One for each subset.
+        radii: The smallest changes of the K subsets, ``[B, K]``.
+        subsets: The features that may move, bool ``[B, K, d]``.
+        titles: One title for each subset.
         path: The picture to write.
+
+    Raises:
+        HoldfastError: The inputs are not images, or the picture cannot be written.
     """
     if cases.x.ndim != 4 or cases.x.shape[1] not in (1, 3):
         raise HoldfastError(f"pictures need images [B, 1 or 3, H, W], got {tuple(cases.x.shape)}.")
@@ -152,7 +155,7 @@ def _short(radius: float) -> str:
 
 
 def _grid(rows: int, titles: Sequence[str]) -> tuple[Figure, Any]:
-    """Return a figure with a row of panels for each input under column titles."""
+    """Return a figure with one row of panels for each input, and titles above the columns."""
     figure = Figure(figsize=(1.75 * len(titles), 2.05 * rows + 0.5), facecolor="white")
     FigureCanvasAgg(figure)
     grid: Any = figure.subplots(rows, len(titles), squeeze=False)
@@ -165,7 +168,7 @@ def _grid(rows: int, titles: Sequence[str]) -> tuple[Figure, Any]:
 
 def _finish(figure: Figure, rows: int, legend: str, path: Path) -> None:
     height = 2.05 * rows + 0.5
-    lines = textwrap.wrap(legend, int(15 * figure.get_figwidth()))  # about as many letters as fit an inch
+    lines = textwrap.wrap(legend, int(15 * figure.get_figwidth()))  # about 15 letters fit in an inch
     figure.text(0.5, 0.1 / height, "\n".join(lines), ha="center", fontsize=8)
     bottom = (0.21 + 0.15 * len(lines)) / height
     figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=bottom, hspace=0.28, wspace=0.08)
@@ -182,17 +185,35 @@ def _panel(axis: Any, picture: Pixels, title: str) -> None:
 
 
 def blend(base: Pixels, change: Tensor, free: Tensor) -> Pixels:
-    """Return a picture with a change coloured in proportion to its size, and held pixels in a lighter tone."""
+    """Colour a change in proportion to its size, and show fixed pixels in a lighter tone.
+
+    Args:
+        base: The picture ``[H, W, 3]``.
+        change: The change of the input, ``[C, H, W]``.
+        free: The coordinates that may move, bool, broadcastable to ``change``.
+
+    Returns:
+        Pixels ``[H, W, 3]``.
+    """
     total = change.detach().float().cpu().sum(0)
     strength = (total.abs() / total.abs().max().clamp_min(1e-12)).sqrt().numpy()[..., None] * 0.85
     colour = np.where(total.numpy()[..., None] > 0, _rgb(_RAISED), _rgb(_LOWERED))
-    held = ~free.expand(change.shape).any(0).cpu().numpy()[..., None]
-    veiled = np.where(held, 0.72 * base + 0.28 * _rgb(_HELD), base)
+    fixed = ~free.expand(change.shape).any(0).cpu().numpy()[..., None]
+    veiled = np.where(fixed, 0.72 * base + 0.28 * _rgb(_HELD), base)
     return np.asarray(veiled * (1 - strength) + colour * strength)
 
 
 def mark(base: Pixels, change: Tensor, marked: Tensor) -> Pixels:
-    """Return a faded picture with the marked features coloured by the direction of the change."""
+    """Colour the marked features by the direction of the change, over a faded picture.
+
+    Args:
+        base: The picture ``[H, W, 3]``.
+        change: The change of the input, ``[C, H, W]``.
+        marked: The coordinates to colour, bool, broadcastable to ``change``.
+
+    Returns:
+        Pixels ``[H, W, 3]``.
+    """
     total = change.detach().float().cpu().sum(0).numpy()[..., None]
     colour = np.where(total > 0, _rgb(_RAISED), np.where(total < 0, _rgb(_LOWERED), _rgb(_UNMOVED)))
     shown = marked.expand(change.shape).any(0).cpu().numpy()[..., None]

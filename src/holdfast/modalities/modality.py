@@ -1,4 +1,4 @@
-"""The interface of modalities: reading, features, names and drawing of one kind of inputs."""
+"""The interface of modalities: how one kind of inputs is read, divided into features, and drawn."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from holdfast.text import Sentences, TextModel
 
 @dataclass(frozen=True)
 class Source:
-    """What a command is asked about.
+    """The input and the network that a command names.
 
     Attributes:
         file: An image file.
-        digit: The number of an embedded digit.
-        photo: The number of a photograph that comes with a package.
+        digit: The index of a digit that comes with the package.
+        photo: The index of a photograph that comes with an installed package.
         text: A text.
-        model: The network, by name.
+        model: The name of the network; None: the default of the modality.
         resize: Whether an image is scaled to the size of the network's inputs.
         device: Where the network computes.
     """
@@ -46,17 +46,17 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """One input and the model that is asked about it.
+    """One input and the model that classifies it.
 
     Attributes:
         modality: The kind of the input.
         model: The model.
         x: The input ``[1, *shape]``.
-        name: The input, for programs.
-        title: The input, for people.
-        crop: The share of the shorter side of a photograph that is kept.
-        sentences: The text as the model reads it.
-        text_model: The model with its reader of texts.
+        name: The input in JSON output.
+        title: The input in headings.
+        crop: The side of the central crop of a photograph, as a share of its shorter side.
+        sentences: The tokens of the text; None for other inputs.
+        text_model: The model with its tokenizer; None for other inputs.
     """
 
     modality: Modality
@@ -69,12 +69,23 @@ class Subject:
     text_model: TextModel | None = None
 
     def ask(self, target: str | None, features: str | None) -> Cases:
-        """Return the case, with a class and features from the command line."""
+        """Return the input as one case.
+
+        Args:
+            target: The name or number of a class, for "why not this class?"; None: untargeted.
+            features: The features as text, such as ``patches:16``; None: the default.
+
+        Returns:
+            One case.
+
+        Raises:
+            HoldfastError: The model has no such class, or the input no such features.
+        """
         return self.model.ask(self.x, target=target, features=self.modality.features(features, self.x, self.sentences))
 
     @property
     def random_words(self) -> RandomWords | None:
-        """Random words of the model; None if the input is no text."""
+        """Random words from the vocabulary of the model; None if the input is not a text."""
         return None if self.text_model is None else self.text_model.random_words
 
 
@@ -84,8 +95,8 @@ class Stretch:
 
     Attributes:
         text: The part.
-        place: The place of a relevant word, 0 for the most relevant; None for other parts.
-        replacement: A real word to put in its place.
+        place: The rank of a relevant word, 0 for the most relevant; None for other parts.
+        replacement: A real word that can replace it; None if there is none.
     """
 
     text: str
@@ -95,14 +106,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Shown:
-    """An explanation, ready for a page.
+    """An explanation in the form that a page template needs.
 
     Attributes:
         title: The method, or the question.
-        facts: Names and values.
-        image: The address of the picture of the relevant features.
-        details: Addresses of smaller pictures, with a description of each.
-        stretches: The text, cut at its relevant words.
+        facts: Pairs of a name and a value.
+        image: The picture of the relevant features, as a data URL.
+        details: Smaller pictures: pairs of a data URL and a description.
+        stretches: The text, split at its relevant words.
     """
 
     title: str
@@ -113,17 +124,17 @@ class Shown:
 
 
 class Modality(ABC):
-    """A kind of inputs. Subclasses have no state; one that sets ``name`` is found by it.
+    """A kind of inputs. Subclasses have no state. A subclass that sets ``name`` is registered under it.
 
     Attributes:
-        name: What it is called in stored results.
+        name: Its name in stored results.
         explainer: The explainer that ``holdfast explain`` uses by default.
-        top: How many features it shows by default: a share or a number.
-        default_features: The features that it uses by default.
-        suffixes: What the name of a file that ``draw`` writes may end in; empty: any kind of picture.
-        keeps_moves: Whether the gallery keeps the changes of all methods, not only of the main one.
+        top: The default size of the relevant set: a share (float) or a number (int) of features.
+        default_features: The default features, as text.
+        suffixes: File suffixes that ``draw`` can write; empty: any picture format of matplotlib.
+        keeps_moves: Whether the gallery stores the changes of all methods, not only of the main one.
         template: The template of one example in reports.
-        legend: How to read the gallery of a report; ``{top}`` and ``{main}`` are filled in.
+        legend: How to read the gallery of a report. ``{top}`` and ``{main}`` are replaced.
     """
 
     registry: ClassVar[Registry[Modality]] = Registry("modality", "holdfast.modalities", ("explainer", "legend"))
@@ -144,29 +155,46 @@ class Modality(ABC):
 
     @classmethod
     def of(cls, source: Source) -> Modality:
-        """Return the modality of what a command is asked about."""
+        """Return the first modality that accepts the source; images if none does.
+
+        Args:
+            source: The input that a command names.
+        """
         every = {name: made() for name, made in cls.registry.classes().items()}
         return next((one for one in every.values() if one.accepts(source)), every["image"])
 
     @abstractmethod
     def accepts(self, source: Source) -> bool:
-        """Return whether the source is of this kind."""
+        """Return whether the source is of this kind.
+
+        Args:
+            source: The input that a command names.
+        """
 
     @abstractmethod
     def read(self, source: Source) -> Subject:
-        """Return the input and its model.
+        """Read the input and load its model.
+
+        Args:
+            source: The input that a command names.
+
+        Returns:
+            The input ``[1, *shape]`` and the model.
 
         Raises:
-            HoldfastError: One of them cannot be read.
+            HoldfastError: The input or the model cannot be read, or the options contradict each other.
         """
 
     def features(self, text: str | None, x: Tensor, sentences: Sentences | None = None) -> Features:
-        """Return features from text.
+        """Parse the features of inputs.
 
         Args:
-            text: Such as ``patches:16``; None: the default.
+            text: The features, such as ``patches:16``; None: the default.
             x: The inputs ``[B, *shape]``.
-            sentences: The inputs as texts, if they are.
+            sentences: The tokens of the inputs, if they are texts.
+
+        Returns:
+            The features of ``x``.
 
         Raises:
             HoldfastError: Inputs of this kind have no such features.
@@ -174,38 +202,66 @@ class Modality(ABC):
         return Features.parse(text or self.default_features, x)
 
     def judge(self, p: float, seed: int) -> Judge:
-        """Return the robustness method that measures one explanation."""
+        """Return the robustness method that measures the radii of one explanation.
+
+        Args:
+            p: The norm of changes: 1, 2 or ``inf``.
+            seed: Seed of the search.
+        """
         return replace(Judge.quick(p), seed=seed)
 
     def explained(self, subject: Subject, cases: Cases, explanation: Explanation) -> Explanation:
-        """Add what is known of this kind of inputs to an explanation."""
+        """Add what is specific to this kind of inputs to an explanation, such as the words of a text.
+
+        Args:
+            subject: The input and its model.
+            cases: The input as one case.
+            explanation: The explanation of the case.
+
+        Returns:
+            The explanation with the additions.
+        """
         return explanation
 
     # ------------------------------------------------------------------ showing
 
     def facts(self, explanation: Explanation) -> list[tuple[str, str]]:
-        """Return what else a reader should know about an explanation, by name."""
+        """Return further facts about an explanation for the terminal: pairs of a name and a value."""
         return []
 
     def plain(self, explanation: Explanation) -> dict[str, list[int]]:
-        """Return what else programs should know about an explanation, by name."""
+        """Return further lists of features for JSON output, by name."""
         return {}
 
     @abstractmethod
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
-        """Write explanations of the same input to a file."""
+        """Write explanations of the same input to a file.
+
+        Args:
+            explanations: One for each method or question.
+            path: The file to write.
+            title: The input, for the heading.
+
+        Raises:
+            HoldfastError: The file cannot be written.
+        """
 
     @abstractmethod
     def shown(self, explanation: Explanation, title: str) -> Shown:
-        """Return an explanation ready for a page."""
+        """Return an explanation in the form that a page template needs.
+
+        Args:
+            explanation: The explanation.
+            title: The method, or the question.
+        """
 
     def input_image(self, explanation: Explanation) -> str:
-        """Return the address of a picture of the input; empty if there is none."""
+        """Return a picture of the input as a data URL; empty if there is none."""
         return ""
 
 
 def radius_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:
-    """Return both radii and the classes that they lead to, as facts."""
+    """Return both radii and the classes after the changes, as pairs of a name and a value."""
     facts = []
     for k, (subset, new) in enumerate(zip(SUBSETS, explanation.new_class, strict=True)):
         if new >= 0:

@@ -24,7 +24,7 @@ from holdfast.modalities.pixels import Pixels, jpeg, save
 from holdfast.robustness import Judge
 
 _LINE, _SHADE = np.array([1.0, 0.55, 0.1]), np.array([0.1, 0.1, 0.1])
-_VISIBLE = 0.4  # how far from grey the larger changes are shown
+_VISIBLE = 0.4  # distance from grey at which large changes are shown
 
 
 class PhotographModality(Modality):
@@ -32,7 +32,7 @@ class PhotographModality(Modality):
 
     name: ClassVar[str] = "photograph"
     default_features: ClassVar[str] = "patches:16"
-    keeps_moves: ClassVar[bool] = False  # they take the space of two photographs each
+    keeps_moves: ClassVar[bool] = False  # each takes as much space as two photographs
     legend: ClassVar[str] = (
         "The top {top} of the features by every method, that of Robustness-S̄r where it has two. They keep their "
         "colours, with a line around them. The class changes into the one named when only they change, or all others, "
@@ -71,11 +71,11 @@ class PhotographModality(Modality):
         return Network.parse(PhotographData.networks[0] if name == "imagenet" else name)
 
     def judge(self, p: float, seed: int) -> Judge:
-        """Return a judge smaller than ``quick``, which would take as long as the explanation."""
+        """Return a smaller judge than ``Judge.quick``, which would take as long as the explanation."""
         return Judge(p, 15, classes=3, starts=0, seed=seed)
 
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
-        """Write one row for each explanation: the photograph, its relevant features, all of them, and both changes."""
+        """Draw one row for each explanation: photograph, relevant features, heat map, and the two changes."""
         draw_panels([_panels(explanation, title) for explanation in explanations], path)
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
@@ -112,12 +112,20 @@ def _panels(explanation: Explanation, title: str) -> list[Panel]:
 
 
 def plain(x: Pixels) -> Pixels:
-    """Return an input ``[3, H, W]`` as colours ``[H, W, 3]``."""
+    """Return an input ``[3, H, W]`` as pixels ``[H, W, 3]`` from 0 to 1."""
     return np.moveaxis(np.asarray(x, dtype=np.float64), 0, -1).clip(0, 1)
 
 
 def heated(x: Pixels, heat: Pixels) -> Pixels:
-    """Return the photograph in grey under colours of ``heat [1 or 3, H, W]``, from 0 (last feature) to 1 (first)."""
+    """Draw a heat map over the photograph in grey.
+
+    Args:
+        x: The photograph ``[3, H, W]``.
+        heat: ``[1 or 3, H, W]``, from 0 for the last feature to 1 for the first.
+
+    Returns:
+        Pixels ``[H, W, 3]``.
+    """
     warm = _plane(heat, x.shape[1:])
     colour = mpl.colormaps["inferno"](warm)[..., :3]
     strength = 0.15 + 0.6 * warm[..., None]
@@ -125,7 +133,15 @@ def heated(x: Pixels, heat: Pixels) -> Pixels:
 
 
 def outlined(x: Pixels, relevant: Pixels) -> Pixels:
-    """Return the photograph, coloured where ``relevant [1 or 3, H, W]`` features are, with a line around them."""
+    """Keep the colours of relevant features, show the rest in grey, and draw a line between them.
+
+    Args:
+        x: The photograph ``[3, H, W]``.
+        relevant: The coordinates of the relevant features, bool ``[1 or 3, H, W]``.
+
+    Returns:
+        Pixels ``[H, W, 3]``.
+    """
     inside = _plane(relevant, x.shape[1:]) > 0.5
     shown = np.where(inside[..., None], plain(x), 0.55 * _grey(x) + 0.35)
     edge = np.zeros_like(inside)
@@ -140,7 +156,14 @@ def outlined(x: Pixels, relevant: Pixels) -> Pixels:
 
 
 def amplified(move: Pixels) -> tuple[Pixels, float]:
-    """Return a change ``[3, H, W]`` about middle grey, amplified until it is visible, and the factor."""
+    """Amplify a change until it is visible.
+
+    Args:
+        move: The change ``[3, H, W]``.
+
+    Returns:
+        Pixels ``[H, W, 3]`` around middle grey, and the factor.
+    """
     size = np.abs(move)
     large = float(np.quantile(size[size > 0], 0.98)) if bool((size > 0).any()) else 0.0
     if large == 0:
@@ -150,7 +173,7 @@ def amplified(move: Pixels) -> tuple[Pixels, float]:
 
 
 def _round(number: float) -> float:
-    """Return the largest number with the digit 1, 2 or 5 that is not above."""
+    """Round down to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(number))
     return max(digit * power for digit in (1, 2, 5) if digit * power <= number * (1 + 1e-9))
 
@@ -168,7 +191,13 @@ def _plane(values: Pixels, shape: tuple[int, ...]) -> Pixels:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a figure, with text above and below it."""
+    """One picture of a figure.
+
+    Attributes:
+        pixels: The picture ``[H, W, 3]``.
+        above: Text above it.
+        below: Text below it.
+    """
 
     pixels: Pixels
     above: str = ""
@@ -176,7 +205,16 @@ class Panel:
 
 
 def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -> None:
-    """Write rows of pictures to a file."""
+    """Write rows of pictures to a file.
+
+    Args:
+        rows: The pictures, row by row. Rows may differ in length.
+        path: The file to write.
+        legend: Text below all rows.
+
+    Raises:
+        HoldfastError: There are no pictures, or the file cannot be written.
+    """
     if not rows or not all(rows):
         raise HoldfastError("there are no pictures to draw.")
     wide = max(map(len, rows))

@@ -1,4 +1,4 @@
-"""Pixels: inputs as colours, addresses of pictures inside pages, and figures as files."""
+"""Pixels: inputs as colours, pictures as data URLs, and figures as files."""
 
 from __future__ import annotations
 
@@ -21,35 +21,44 @@ Pixels = np.ndarray[Any, Any]
 
 
 def colours(x: Tensor) -> Pixels:
-    """Return an image ``[1 or 3, H, W]`` as colours ``[H, W, 3]`` from 0 to 1."""
+    """Return an image ``[1 or 3, H, W]`` as pixels ``[H, W, 3]`` from 0 to 1."""
     values = x.detach().float().cpu().clamp(0, 1)
     return values.expand(3, -1, -1).permute(1, 2, 0).numpy() if len(values) == 1 else values.permute(1, 2, 0).numpy()
 
 
 def png(pixels: Pixels) -> str:
-    """Return pixels ``[H, W, 3]`` as the address of a PNG picture inside a page."""
+    """Return pixels ``[H, W, 3]`` as a PNG picture in a data URL."""
     out = io.BytesIO()
     Image.fromarray((pixels.clip(0, 1) * 255).round().astype(np.uint8)).save(out, "png", optimize=True)
     return address("png", out.getvalue())
 
 
 def jpeg(pixels: Pixels) -> str:
-    """Return pixels ``[H, W, 3]`` as the address of a JPEG picture inside a page."""
+    """Return pixels ``[H, W, 3]`` as a JPEG picture in a data URL."""
     out = io.BytesIO()
     Image.fromarray((pixels.clip(0, 1) * 255).round().astype(np.uint8)).save(out, "jpeg", quality=88, subsampling=0)
     return address("jpeg", out.getvalue())
 
 
 def address(kind: str, content: bytes) -> str:
-    """Return content as an address inside a page."""
+    """Return a picture as a data URL.
+
+    Args:
+        kind: The image format of the MIME type, such as ``png``.
+        content: The file of the picture.
+    """
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure to a file of the kind that its name says, whole or not at all.
+    """Write a figure to a file. If this fails, no partial file is left.
+
+    Args:
+        figure: The figure.
+        path: The file to write; its suffix is the format.
 
     Raises:
-        HoldfastError: The file cannot be written, or its kind is not known.
+        HoldfastError: The file cannot be written, or its format is not known.
     """
     with atomic(path) as part:
         try:
@@ -59,10 +68,18 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def grey_image(path: Path, size: tuple[int, int], resize: bool) -> Tensor:
-    """Return an image file in grey, ``[H, W]`` from 0 to 1, of this width and height.
+    """Read an image file in grey.
+
+    Args:
+        path: The image file.
+        size: The width and height that are required.
+        resize: Whether to scale an image of another size.
+
+    Returns:
+        Values from 0 to 1, ``[H, W]``.
 
     Raises:
-        HoldfastError: It cannot be read, or has another size and ``resize`` is False.
+        HoldfastError: The file cannot be read, or the image has another size and ``resize`` is False.
     """
     try:
         with Image.open(path) as file:

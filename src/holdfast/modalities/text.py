@@ -1,4 +1,4 @@
-"""Texts: words highlighted by their place, with the real words that the smallest change leads to."""
+"""Texts: relevant words are highlighted by rank, with the real words that the smallest change leads to."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TextModality(Modality):
         return sentences.features
 
     def explained(self, subject: Subject, cases: Cases, explanation: Explanation) -> Explanation:
-        """Add the text, where its words are, and whether real words in place of the relevant ones change the class."""
+        """Add the text, the positions of its words, and whether real words in their place change the class."""
         assert subject.sentences is not None
         assert subject.text_model is not None
         assert explanation.moves is not None
@@ -99,7 +99,7 @@ class TextModality(Modality):
         return [("words", ", ".join(words)), *explanation.extra]
 
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
-        """Write one page with the text under every method. It needs no network."""
+        """Write one HTML page with the text as each method explains it. It loads nothing from the internet."""
         shown = [
             (f"{one.method}: {one.question}", self.shown(one, one.method), [*page_facts(one)]) for one in explanations
         ]
@@ -111,7 +111,7 @@ class TextModality(Modality):
 
 
 def page_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """Return both radii, what they lead to, and notes."""
+    """Return both radii, the classes after the changes, and notes, as pairs of a name and a value."""
     facts = [
         (f"radius, {subset}", f"{explanation.radius_text(k)}, {explanation.change_text(k)}")
         for k, subset in enumerate(SUBSETS)
@@ -120,13 +120,13 @@ def page_facts(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def stretches(explanation: Explanation) -> list[Stretch]:
-    """Cut the text of an explanation at its relevant words."""
-    found, end = [], 0
+    """Split the text of an explanation at its relevant words."""
+    parts, end = [], 0
     for feature in sorted(explanation.relevant):
         start, stop = explanation.spans[feature]
         if start > end:
-            found.append(Stretch(explanation.text[end:start]))
+            parts.append(Stretch(explanation.text[end:start]))
         place = explanation.relevant.index(feature)
-        found.append(Stretch(explanation.text[start:stop], place, explanation.replacements.get(feature)))
+        parts.append(Stretch(explanation.text[start:stop], place, explanation.replacements.get(feature)))
         end = stop
-    return [*found, Stretch(explanation.text[end:])] if end < len(explanation.text) else found
+    return [*parts, Stretch(explanation.text[end:])] if end < len(explanation.text) else parts

@@ -1,4 +1,4 @@
-"""What a model can do: the interface that explainers, criteria and robustness methods work with."""
+"""The interface of models, which explainers, criteria and robustness methods use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.registry import Registry
 
 
 class Access(IntEnum):
-    """What can be asked of a model. Each level includes those before it.
+    """The access that a model gives. Each level includes those before it.
 
     Explainers, criteria and robustness methods state the level that they require; a model states the level it gives.
     """
@@ -50,11 +50,11 @@ class Queries:
 
 
 class Model(ABC):
-    """A classifier: rows ``[R, *shape]`` in, one score a class out.
+    """A classifier: it maps rows ``[R, *shape]`` to scores ``[R, classes]``.
 
     Attributes:
-        access: What can be asked of it.
-        device: Where its inputs and outputs live.
+        access: The level of access that it gives.
+        device: The torch device of its inputs and outputs.
         dtype: The precision of inputs, radii and scores.
         low: The smallest allowed input, broadcastable to one input; None without bounds.
         high: The largest allowed input; None without bounds.
@@ -71,7 +71,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; their numbers if none were given; empty until the model has been asked once."""
+        """Names of the classes; their numbers if they have no names; empty before the first call of the model."""
 
     @abstractmethod
     def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
@@ -79,34 +79,39 @@ class Model(ABC):
 
         Args:
             rows: Inputs ``[R, *shape]``.
-            exact: Compute by the model itself, not by a faster form that rounds differently.
+            exact: Use the model itself, not a faster form that rounds differently.
 
         Returns:
-            Logits ``[R, classes]``, or what the model gives in their place.
+            Logits ``[R, classes]``, or the scores that the model has instead.
         """
 
     @abstractmethod
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Return the probabilities that scores ``[R, classes]`` of this model stand for."""
+        """Convert scores of this model, ``[R, classes]``, to probabilities ``[R, classes]``."""
 
     @abstractmethod
     def chunk(self, rows: Tensor, gradient: bool = True) -> int:
-        """Return how many rows of this shape go through the model at once."""
+        """Return the batch size: how many rows of this shape go through the model at once.
+
+        Args:
+            rows: Inputs ``[R, *shape]``.
+            gradient: Whether the rows are also differentiated, which takes more memory.
+        """
 
     @abstractmethod
     def ask(self, x: Any, label: Any = None, target: Any = None, features: Any = None) -> Any:
-        """Return ``Cases`` that ask about inputs; see ``AskableModel.ask``, which knows their type."""
+        """Return ``Cases`` of inputs; see ``AskableModel.ask``, which documents the arguments."""
 
     @abstractmethod
     def check_ready(self) -> None:
-        """Refuse a model that would give random answers."""
+        """Raise ``HoldfastError`` if the outputs of the model are random, as in training mode."""
 
     @abstractmethod
     def on(self, device: torch.device | str) -> Model:
         """Return this model on a device: itself if it is there, a copy otherwise."""
 
     def warn_if_saturated(self, scores: Tensor) -> None:  # noqa: B027  # most models have nothing to warn about
-        """Warn if scores ``[R, classes]`` have been rounded so that gradients vanish."""
+        """Warn if scores ``[R, classes]`` are rounded so that gradients vanish."""
 
     def class_name(self, number: int) -> str:
         """Return the name of a class."""
@@ -141,7 +146,7 @@ class DifferentiableModel(Model):
         Args:
             rows: Inputs ``[R, *shape]``.
             loss: From scores ``[R, classes]`` to values ``[R]``.
-            low_precision: Accept a less exact gradient, for searches that claim nothing by it.
+            low_precision: Accept a less exact gradient. For searches whose results are checked exactly afterwards.
 
         Returns:
             Scores ``[R, classes]``, detached, and the gradient ``[R, *shape]``.
@@ -149,11 +154,26 @@ class DifferentiableModel(Model):
 
     @abstractmethod
     def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
-        """Return logits ``[R, classes]`` for the caller to differentiate; every row counts as one with gradient."""
+        """Return logits for the caller to differentiate. Every row counts as one with a gradient.
+
+        Args:
+            rows: Inputs ``[R, *shape]``.
+            exact: Use the model itself, not a faster form that rounds differently.
+
+        Returns:
+            Logits ``[R, classes]``, attached to the graph of ``rows``.
+        """
 
 
 def class_number(name: str, classes: Sequence[str]) -> int:
-    """Return the number of a class by its name in any case, or by its number as text.
+    """Return the number of a class.
+
+    Args:
+        name: Its name in any case, or its number as text.
+        classes: Names of all classes.
+
+    Returns:
+        The index of the class. A number is not checked against ``classes``.
 
     Raises:
         HoldfastError: No class, or more than one, has this name; the nearest one is suggested.
@@ -174,39 +194,39 @@ def class_number(name: str, classes: Sequence[str]) -> int:
 
 
 class Requiring(Protocol):
-    """Whatever states what it requires of a model."""
+    """A method that requires some access to a model."""
 
     requires: ClassVar[Access]
 
     @property
     def needs(self) -> Access:
-        """What this instance requires, given its settings."""
+        """The access that this instance requires, with its settings."""
 
 
 def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> None:
-    """Refuse a method that requires more than the model gives. This is the only place that does.
+    """Refuse a method that requires more access than the model gives. No other function checks this.
 
     Args:
         method: An explainer, criterion or robustness method.
-        model: The model it is asked to work on.
+        model: The model to use it on.
         registry: All methods of the same kind.
 
     Raises:
-        HoldfastError: The model does not give what the method needs; the message names methods that would fit.
+        HoldfastError: The model gives too little access; the message names methods that can be used.
     """
     if method.needs <= model.access:
         return
     fitting = [name for name, cls in registry.classes().items() if cls.requires <= model.access]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
-    given = f"the {type(model).__name__} gives only {model.access}"
-    raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {given}: {hint}.")
+    access = f"the {type(model).__name__} gives only {model.access}"
+    raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {access}: {hint}.")
 
 
 def differentiable(model: Model) -> DifferentiableModel:
-    """Return the model as one with gradients.
+    """Return the model, typed as one with gradients.
 
     Raises:
-        HoldfastError: It has none. Methods are checked before they run, so this is for direct callers.
+        HoldfastError: It has none. ``check_access`` finds this earlier; this is for direct callers.
     """
     if not isinstance(model, DifferentiableModel):
         raise HoldfastError(f"gradients are needed, and the {type(model).__name__} gives only {model.access}.")

@@ -1,4 +1,4 @@
-"""What kind of scores a network returns, and how to get logits from them."""
+"""The kind of scores that a network returns, and logits from each kind."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SOFTMAX = (torch.softmax, Tensor.softmax, nn.functional.softmax)
 
 @dataclass(frozen=True)
 class Scores:
-    """What a network returns for a row.
+    """The kind and number of the scores of a network.
 
     Attributes:
-        kind: ``"softmax"``: probabilities whose logits torch can observe. ``"probabilities"``: those where it cannot.
-        classes: How many scores a row has.
+        kind: ``"softmax"``: probabilities whose logits torch can observe. ``"probabilities"``: other probabilities.
+        classes: The number of classes.
     """
 
     kind: Kind
@@ -33,7 +33,7 @@ class Scores:
 
     @classmethod
     def of(cls, module: nn.Module, rows: Tensor, box: tuple[Tensor | None, Tensor | None], chunk: int | None) -> Scores:
-        """Find out what a module returns for a few rows and noisy copies of them.
+        """Determine the kind of scores from a few rows and noisy copies of them.
 
         Args:
             module: The network, or a function as a module.
@@ -42,7 +42,7 @@ class Scores:
             chunk: Rows that go through the module at once; None: all.
 
         Returns:
-            The kind of scores, and how many classes there are.
+            The kind of scores and the number of classes.
 
         Raises:
             HoldfastError: The module does not accept the rows, or does not return finite scores ``[R, classes]``.
@@ -65,7 +65,16 @@ class Scores:
         return cls(kind, out.shape[1])
 
     def logits(self, module: nn.Module, rows: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return the module's logits ``[R, classes]`` in ``dtype``, whatever kind of scores it returns."""
+        """Return the logits of a module that has this kind of scores.
+
+        Args:
+            module: The network.
+            rows: Inputs ``[R, *shape]``, in the module's precision.
+            dtype: The precision of the result.
+
+        Returns:
+            Logits ``[R, classes]``, up to a constant for each row.
+        """
         if self.kind == "softmax":
             with SoftmaxInputs() as seen:
                 probabilities = module(rows)
@@ -78,7 +87,7 @@ class Scores:
 
 
 class SoftmaxInputs(TorchFunctionMode):
-    """Records the input of each softmax, so that the logits behind a module's last softmax can be used."""
+    """Records the input of each softmax, so that the logits before the last softmax can be used."""
 
     def __init__(self) -> None:
         super().__init__()

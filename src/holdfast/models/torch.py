@@ -1,4 +1,4 @@
-"""A torch module as a model: logits, gradients, bounds of the input, and how often it was asked."""
+"""A torch module as a model: logits, gradients, bounds of inputs, and a count of queries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from holdfast.models.scores import Scores
 
 Bound = float | Sequence[float] | Tensor
 
-_CPU_ACTIVATIONS = 16 * 2**20  # about a core's share of cache: larger batches are slower
-_CPU_FEW = 2**30  # bytes that a few rows of a large network may take: one row at a time is slower, too
-_GPU_SHARE = 1 / 8  # of a GPU's memory that activations may fill
+_CPU_ACTIVATIONS = 16 * 2**20  # bytes, about the cache of one core: larger batches are slower
+_CPU_FEW = 2**30  # bytes for a few rows of a large network: single rows are slower, too
+_GPU_SHARE = 1 / 8  # share of the memory of a GPU for activations
 
 
 class TorchModel(AskableModel, DifferentiableModel):
-    """A ``torch.nn.Module`` that maps ``[R, *shape]`` to one score a class.
+    """A ``torch.nn.Module`` that maps ``[R, *shape]`` to scores ``[R, classes]``.
 
     >>> net = nn.Linear(4, 2).eval()
     >>> net.weight.data, net.bias.data = torch.eye(2, 4), torch.zeros(2)
@@ -37,22 +37,19 @@ class TorchModel(AskableModel, DifferentiableModel):
     >>> model.ask(x, target="dog")       # why not a dog?
     Cases(1 of shape (4,), targeted, 4 coordinates)
 
-    The module must be in eval mode. It keeps its device and dtype, and must not change after it was first asked.
-    It may return logits, log-probabilities or probabilities. The logits behind a final softmax are used where torch
-    can observe it. Where it cannot, logarithms of the probabilities are used, and saturated inputs give a warning,
-    because a vanishing gradient would read as robustness.
+    The module must be in eval mode. It keeps its device and dtype, and must not change after the first call.
+    It may return logits, log-probabilities or probabilities. The logits before a final softmax are used if torch can
+    observe them, otherwise the logarithms of the probabilities. Then saturated inputs give a warning, because
+    their gradient vanishes and they seem robust.
 
     Args:
         module: The network.
-        bounds: The box that inputs live in: ``(low, high)``, two numbers or two tensors that broadcast against one
-            input. None: inputs are not bounded.
+        bounds: ``(low, high)`` of inputs: numbers, or tensors that broadcast against one input. None: unbounded.
         normalize: ``(mean, std)`` for each channel, applied to inputs before the module. Inputs, bounds and radii stay
             in the units of ``bounds``.
         classes: Names of the classes.
-        chunk: Rows that go through the module at once. Default: counted from the memory that one row's activations
-            take, so it never depends on timing.
-        execution: A faster way to compute the same, as ``tuned`` finds it. Decisions are always computed by the module
-            itself.
+        chunk: The batch size. Default: computed from the memory of one row's activations, independent of timing.
+        execution: A faster form of the module, as ``tuned`` finds it. Decisions always use the module itself.
 
     Raises:
         HoldfastError: An argument is malformed, or the module is in training mode.
@@ -79,7 +76,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         weight = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), torch.zeros(0))
         self.device: torch.device = weight.device
         self.module_dtype: torch.dtype = weight.dtype
-        #: Points, radii and logits are kept in at least single precision, whatever the module computes in.
+        #: Points, radii and logits have at least single precision, whatever the module uses.
         self.dtype: torch.dtype = torch.promote_types(weight.dtype, torch.float32)
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
@@ -88,7 +85,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         self._chunk = chunk
         self._chunks: dict[tuple[int, ...], int] = {}
         self._classes: tuple[str, ...] = ()
-        self._scores: Scores | None = None  # what the module returns, once it was asked
+        self._scores: Scores | None = None  # known after the first call
         self._form: nn.Module | None = None  # the module as the execution computes it
 
     def __repr__(self) -> str:
@@ -104,8 +101,6 @@ class TorchModel(AskableModel, DifferentiableModel):
     @property
     def low_precision(self) -> bool:
         return self.execution.low_precision is not None
-
-    # ------------------------------------------------------------------ asking
 
     def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         rows = torch.as_tensor(rows).to(self.device, self.dtype)
@@ -130,7 +125,7 @@ class TorchModel(AskableModel, DifferentiableModel):
             logits = self._logits(points, self._faster(rows), precision)
             value = loss(logits).sum()
             slope = torch.zeros_like(rows)
-            if value.requires_grad:  # not so if no score depends on the input
+            if value.requires_grad:  # False if no score depends on the input
                 (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
@@ -144,20 +139,18 @@ class TorchModel(AskableModel, DifferentiableModel):
         return scores.softmax(1)
 
     def check_ready(self) -> None:
-        """Refuse a module in training mode: dropout and batch statistics would make radii random."""
+        """Refuse a module in training mode: dropout and batch statistics make radii random."""
         if self.module.training:
             raise HoldfastError("the module is in training mode: call module.eval() before asking about it.")
 
-    # ------------------------------------------------------------------ variants
-
     def with_module(self, module: nn.Module) -> TorchModel:
-        """Return this model with another module: same bounds, class names, execution and counts so far."""
+        """Return a copy with another module, and the same bounds, class names, execution and counts so far."""
         other = copy.copy(self)
         other.module, other._chunks, other._scores, other._form = module, {}, None, None
         return other
 
     def with_classes(self, classes: Sequence[str]) -> TorchModel:
-        """Return this model with names for its classes."""
+        """Return a copy with these names of classes."""
         other = copy.copy(self)
         other._names, other._scores = read_class_names(classes), None
         return other
@@ -173,14 +166,14 @@ class TorchModel(AskableModel, DifferentiableModel):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_form": None}  # made again where it arrives
+        return {**vars(self), "_form": None}  # made again after unpickling
 
     def tuned(self, x: Any) -> TorchModel:
-        """Return this model with the execution that is fastest for inputs like ``x`` on its device.
+        """Return a copy with the execution that is fastest for inputs like ``x`` on its device.
 
-        Measures, with a clock, forms of the network that compute the same (batch norms folded into convolutions,
-        channels last), batch sizes, and half precision on a GPU. This takes seconds and pays for large networks.
-        Another run may choose another batch size, which changes results by rounding.
+        Times equivalent forms of the network (batch norms folded into convolutions, channels last), batch sizes, and
+        half precision on a GPU. This takes seconds and is worth it for large networks. Another run may choose another
+        batch size, which changes results by rounding.
 
         Args:
             x: Inputs ``[B, *shape]`` to measure with.
@@ -197,10 +190,8 @@ class TorchModel(AskableModel, DifferentiableModel):
         other._chunks = {tuple(rows.shape[1:]): size}
         return other
 
-    # ------------------------------------------------------------------ batch size
-
     def chunk(self, rows: Tensor, gradient: bool = True) -> int:
-        """Return how many rows of this shape go through the module at once; twice as many without gradients."""
+        """Return the batch size for rows of this shape; up to twice as large without gradients."""
         if self._chunk is not None:
             return self._chunk
         shape = tuple(rows.shape[1:])
@@ -209,18 +200,18 @@ class TorchModel(AskableModel, DifferentiableModel):
         return self._chunks[shape] if gradient else min(2 * self._chunks[shape], self._most())
 
     def _measure_chunk(self, row: Tensor) -> int:
-        """Return how many rows' saved activations fill a memory budget. Counted, not timed: always the same answer."""
+        """Return how many rows have activations that fill a memory budget. Not timed, so always the same."""
         self._probe(row)
-        held: dict[int, int] = {}
+        saved: dict[int, int] = {}
 
         def note(tensor: Tensor) -> Tensor:
-            held[tensor.data_ptr()] = tensor.nbytes
+            saved[tensor.data_ptr()] = tensor.nbytes
             return tensor
 
         parameters = {p.data_ptr() for p in self.module.parameters()}
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
             self._logits(row.detach().requires_grad_(True), self.module)
-        bytes_a_row = row.nbytes + sum(size for place, size in held.items() if place not in parameters)
+        bytes_a_row = row.nbytes + sum(size for place, size in saved.items() if place not in parameters)
         if self.device.type == "cpu":
             few = max(1, min(8, _CPU_FEW // bytes_a_row))
             return max(few, min(self._most(), _CPU_ACTIVATIONS // bytes_a_row))
@@ -230,8 +221,6 @@ class TorchModel(AskableModel, DifferentiableModel):
 
     def _most(self) -> int:
         return 256 if self.device.type == "cpu" else 8192
-
-    # ------------------------------------------------------------------ what the module returns
 
     def _faster(self, rows: Tensor) -> nn.Module:
         if self._form is None:
@@ -248,7 +237,7 @@ class TorchModel(AskableModel, DifferentiableModel):
             return self._probe(rows.detach()).logits(module, rows.to(self.module_dtype), self.dtype)[:count]
 
     def _probe(self, rows: Tensor) -> Scores:
-        """Find out, once, what the module returns."""
+        """Return the kind of the module's scores, observed on the first call."""
         if self._scores is None:
             box = (self.low, self.high)
             scores = Scores.of(self.module, rows.to(self.module_dtype), box, self._chunk)
@@ -257,7 +246,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         return self._scores
 
     def warn_if_saturated(self, scores: Tensor) -> None:
-        """Warn if probabilities have been rounded to 0 and 1: there is no gradient to follow."""
+        """Warn if probabilities are rounded to 0 and 1, where gradients vanish."""
         if self._scores is None or self._scores.kind != "probabilities":
             return
         floor = torch.tensor(torch.finfo(scores.dtype).tiny, dtype=scores.dtype).log()
@@ -272,7 +261,7 @@ class TorchModel(AskableModel, DifferentiableModel):
 
 
 def layers_of(model: Model) -> TorchModel:
-    """Return the model as one whose layers can be reached.
+    """Return the model, typed as one with layers.
 
     Raises:
         HoldfastError: It is not a torch module.
@@ -285,7 +274,19 @@ def layers_of(model: Model) -> TorchModel:
 def read_bounds(
     bounds: tuple[Bound, Bound] | None, device: torch.device, dtype: torch.dtype
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Check the bounds of inputs and return both ends as tensors; two times None without bounds."""
+    """Check the bounds of inputs.
+
+    Args:
+        bounds: ``(low, high)``: numbers, or tensors that broadcast against one input; None: unbounded.
+        device: The device of the result.
+        dtype: The precision of the result.
+
+    Returns:
+        Both ends as tensors, or ``(None, None)``.
+
+    Raises:
+        HoldfastError: The bounds are not a finite pair with low < high.
+    """
     if bounds is None:
         return None, None
     try:
@@ -306,14 +307,14 @@ def shown_bounds(low: Tensor | None, high: Tensor | None) -> str:
 
 
 def read_class_names(classes: Any) -> tuple[str, ...]:
-    """Return names of classes; refuse what is no sequence of names, such as one text."""
+    """Return names of classes as a tuple; refuse a value that is not a sequence of names, such as a string."""
     if isinstance(classes, str) or not isinstance(classes, Iterable):
         raise HoldfastError(f"classes must be names of all classes, such as ['cat', 'dog'], got {classes!r}.")
     return tuple(map(str, classes))
 
 
 def check_class_names(names: tuple[str, ...], count: int) -> None:
-    """Refuse names of another number of classes than the model has."""
+    """Refuse names if the model has another number of classes."""
     if names and len(names) != count:
         raise HoldfastError(f"{len(names)} classes are named, and the model has {count}.")
 

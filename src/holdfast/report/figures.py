@@ -1,4 +1,4 @@
-"""Figures of a report, as images inside the page."""
+"""Figures of a report, as data URLs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.modalities.pixels import address
 from holdfast.ranking import size_text
 from holdfast.table import number
 
-# Colours that can be told apart without red and green; the main method's comes first.
+# Colours that people with red-green blindness can distinguish; the main method has the first one.
 _COLOURS = (
     "#c2410c",
     "#1d4ed8",
@@ -40,7 +40,7 @@ _DASHES = ("-", "--", ":")
 
 
 def curves(results: Results) -> dict[str, str]:
-    """Return one figure for each criterion of the tables: the mean curve of every method."""
+    """Draw the mean curve of every method, and return one data URL for each criterion of the tables, by title."""
     figures = {}
     for measure in results.measures("table"):
         by = {name: results.curve(name, measure) for name in [results.main, *results.methods("table", "ablation")]}
@@ -52,7 +52,7 @@ def curves(results: Results) -> dict[str, str]:
 
 
 def analyses(results: Results) -> dict[str, dict[str, str]]:
-    """Return the figures of analyses, by the key of their section."""
+    """Draw the figures of analyses, and return data URLs by section key, then by title."""
     return {
         cls.name: {title: _figure(draw, size=(5.6, 3.7)) for title, draw in cls.figures(result).items()}
         for cls, result in results.analyses.items()
@@ -77,7 +77,7 @@ def _curves(ax: Any, by: Mapping[str, Curve]) -> None:
 
 
 def _finite(curve: Curve) -> torch.Tensor:
-    """Return values with the largest change in place of censored ones, or NaN where no bounds say what that is."""
+    """Replace censored values by the largest possible change, or by NaN without bounds."""
     values = torch.where(curve.censored, curve.ceiling, curve.values).double()
     return values.masked_fill(torch.isinf(values) | (curve.censored & (curve.ceiling == 0)), torch.nan)
 
@@ -95,7 +95,11 @@ def _figure(draw: Callable[..., None], *arguments: Any, size: tuple[float, float
 
 
 def draw_gallery(results: Results, path: Path) -> None:
-    """Write the explanations of every photograph by every method side by side, as in the paper's figures.
+    """Draw the explanations of every photograph by every method side by side, as in the paper's figures.
+
+    Args:
+        results: The results of an experiment on photographs.
+        path: The picture to write.
 
     Raises:
         HoldfastError: The results hold no photographs, or the picture cannot be written.
@@ -106,9 +110,9 @@ def draw_gallery(results: Results, path: Path) -> None:
         row = [Panel(photograph.plain(one.x.numpy()), one.classes[one.label], f"{one.probability:.0%}")]
         for method, explanation in by_method.items():
             if method in results.methods("table"):
-                only, held = ("none" if math.isinf(radius) else number(radius) for radius in explanation.radius)
+                moved, fixed = ("none" if math.isinf(radius) else number(radius) for radius in explanation.radius)
                 pixels = photograph.outlined(explanation.x.numpy(), explanation.relevant_mask.numpy())
-                row.append(Panel(pixels, method, f"only {only}   held {held}"))
+                row.append(Panel(pixels, method, f"only {moved}   held {fixed}"))
         rows.append(row)
     if not rows:
         raise HoldfastError(f"{results.path} holds no photographs to draw side by side.")
@@ -117,5 +121,5 @@ def draw_gallery(results: Results, path: Path) -> None:
 
 
 def has_photographs(results: Results) -> bool:
-    """Return whether there is something for ``draw_gallery``."""
+    """Return whether the results hold explanations of photographs, for ``draw_gallery``."""
     return results.study.modality == PhotographModality.name and bool(results.explanations())

@@ -1,4 +1,4 @@
-"""A report in words: the verdict, and what probes say about criteria that the main method loses."""
+"""A report in sentences: the verdict, and what probes show about criteria that the main method loses."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
 from holdfast.table import number
 
-_FEW = 10  # examples below which a draw says little
+_FEW = 10  # with fewer examples, a draw shows little
 Verdicts = Mapping[tuple[str, str], str]
 Means = Mapping[tuple[str, str], float]
 
 
 def verdict(results: Results) -> str:
-    """Return what the experiment shows, in a sentence or two."""
+    """Return one or two sentences that compare the main method with the others."""
     tested = results.compared("table")
     name, count = results.main, len(results.examples)
     if tested is None:
@@ -56,7 +56,7 @@ def _summary(tested: Significance) -> str:
 
 
 def findings(results: Results) -> list[str]:
-    """Return what probes say about each criterion that the main method does not optimise and loses."""
+    """Return sentences on what probes show about each criterion that the main method does not optimise and loses."""
     tested = results.compared("table", "probe", measures=("table", "probe"))
     if tested is None or not results.methods("probe"):
         return []
@@ -78,7 +78,7 @@ def findings(results: Results) -> list[str]:
 def _by_variants(
     results: Results, measure: MeasureRecord, rivals: list[str], verdicts: Verdicts, means: Means
 ) -> list[str]:
-    """Return what variants of a rival, or of the main method, say about a criterion that was lost."""
+    """Return what variants of a rival, or of the main method, show about a lost criterion."""
     name, sign, sentences = measure.name, 1 if measure.higher else -1, []
     for method in results.study.methods:
         if method.group != "probe" or (name, method.name) not in means:
@@ -102,7 +102,7 @@ def _by_variants(
 def _by_other_scores(
     results: Results, measure: MeasureRecord, rivals: list[str], verdicts: Verdicts, means: Means
 ) -> list[str]:
-    """Return what another score says about a criterion that was lost."""
+    """Return what another score shows about a lost criterion."""
     sentences = []
     for other in results.measures("probe"):
         same = other.family == measure.family and other.higher == measure.higher
@@ -115,7 +115,7 @@ def _by_other_scores(
 
 
 def _answer(main: str, outcome: str | None, when: str) -> str:
-    """Answer whether the main method loses for a reason that is now removed."""
+    """Answer whether the main method loses for a reason that the variant removes."""
     return {
         "win": f"Yes: {when} {main} wins",
         "draw": f"For the most part: {when} it is a draw",

@@ -1,4 +1,4 @@
-"""One self-contained page of an experiment: verdict, tables, figures, gallery, provenance. It needs no network."""
+"""One HTML page of an experiment: verdict, tables, figures, gallery, provenance. It loads nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from holdfast.templates import template_file, templates
 
 
 class ShownExample(NamedTuple):
-    """One example of the gallery, ready for the page."""
+    """One example of the gallery, in the form that the page template needs.
+
+    Attributes:
+        name: The name of the example.
+        label: The explained class and its probability.
+        image: A picture of the input as a data URL; empty if there is none.
+        explanations: One for each method or question.
+    """
 
     name: str
     label: str
@@ -32,11 +39,14 @@ def write_page(results: Results, path: Path) -> list[Table]:
     """Write the page of an experiment.
 
     Args:
-        results: What to show.
+        results: The results of the experiment.
         path: The HTML file to write.
 
     Returns:
-        The tables that the page shows.
+        The tables of the page.
+
+    Raises:
+        HoldfastError: The results hold no curve, or the file cannot be written.
     """
     parts = sections(results)
     write_text(path, _page(results, parts))
@@ -44,7 +54,12 @@ def write_page(results: Results, path: Path) -> list[Table]:
 
 
 def as_markdown(results: Results, tables: Sequence[Table]) -> str:
-    """Return verdict, facts, findings and tables as Markdown."""
+    """Return the verdict, facts, findings and tables as Markdown.
+
+    Args:
+        results: The results of the experiment.
+        tables: The tables to include, in order.
+    """
     facts = "; ".join(f"{name}: {value}" for name, value in _facts(results))
     parts = [f"# {results.study.title or results.study.name}", verdict(results), f"{capital(facts)}."]
     sentences = findings(results)
@@ -89,7 +104,7 @@ def _gallery(results: Results, modality: Modality) -> list[ShownExample]:
 
 
 def _targeted(results: Results, modality: Modality) -> list[ShownExample]:
-    """Return every example of the gallery with the classes that it was compared with."""
+    """Return every example of the gallery with its targeted explanations."""
     return [
         _example(results, modality, example, of, [f"Why not {one.classes[one.target]}?" for one in of])
         for example, of in sorted(results.targeted().items())
@@ -105,7 +120,7 @@ def _example(
 
 
 def _is_shown(explanation: Explanation) -> bool:
-    """Return whether an input can be looked at: a text, or one or three channels over a plane."""
+    """Return whether an input can be shown: a text, or an image with one or three channels."""
     return bool(explanation.text) or (explanation.x.ndim == 3 and explanation.x.shape[0] in (1, 3))
 
 
@@ -132,7 +147,7 @@ def _method_count(results: Results) -> str:
 
 
 def _sort_value(cell: Any) -> str:
-    """Return what a table is sorted by: empty cells come last."""
+    """Return the value to sort a table by; empty for cells that come last."""
     if isinstance(cell, Estimate):
         cell = cell.value
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):

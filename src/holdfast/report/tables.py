@@ -1,4 +1,4 @@
-"""The tables of a report. Analyses bring their own."""
+"""The tables of a report, except those that analyses define."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Section(NamedTuple):
     Attributes:
         key: Its name in links.
         title: Its heading.
-        tables: What it shows.
+        tables: Its tables.
     """
 
     key: str
@@ -63,7 +63,7 @@ def _arrow(measure: MeasureRecord) -> str:
 
 
 def _estimates(values: dict[str, torch.Tensor], higher: bool) -> dict[str, Estimate]:
-    """Return the mean and interval of each method, the best one marked."""
+    """Return the mean and interval of each method, with the best one marked."""
     means = {name: float(value.double().mean()) for name, value in values.items()}
     best = (max if higher else min)(means.values(), default=0.0)
     return {name: Estimate(means[name], *bootstrap(value), means[name] == best) for name, value in values.items()}
@@ -106,7 +106,7 @@ def _span(sizes: tuple[float, ...] | tuple[int, ...]) -> str:
 
 
 def _capped(results: Results, measure: MeasureRecord) -> str:
-    """Return how many points of the main method's curve are censored, in a sentence."""
+    """Return a sentence on the censored points of the main method's curve; empty without any."""
     curve = results.curve(results.main, measure)
     if curve is None or not bool(curve.censored.any()):
         return ""
@@ -162,7 +162,7 @@ def _tests(tested: Significance | None) -> Table | None:
 
 
 def _crossed(results: Results) -> Table | None:
-    """Return rankings that optimise one criterion, measured by all of them."""
+    """Return the areas of rankings that optimise one criterion, by all criteria."""
     rows = []
     measures = results.measures("table")
     for method in results.methods("table", "ablation"):
@@ -214,7 +214,7 @@ def _ablation(results: Results) -> Table | None:
 
 
 def _probes(results: Results) -> Table | None:
-    """Return variants of methods by the criteria that the main method does not optimise."""
+    """Return the areas of variants by the criteria that the main method does not optimise."""
     measures = [m for m in results.measures("table", "probe") if not m.judge]
     probes = [name for name in results.methods("probe") if any(results.curve(name, m) for m in measures)]
     if not probes:
@@ -240,7 +240,7 @@ def _probes(results: Results) -> Table | None:
 
 
 def _censored(results: Results) -> Table | None:
-    """Return how many points of each curve are censored, by size."""
+    """Return the number of censored points of each curve, by size."""
     rows = []
     for measure in results.measures("table"):
         for method in results.methods():
