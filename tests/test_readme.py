@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}  # tests run side by side
 COMMANDS = [
     shlex.split(line.partition("#")[0])[1:]
     for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
@@ -31,7 +33,9 @@ def test_links_lead_to_files() -> None:
 
 def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False
+    )
     assert done.returncode == 0, done.stderr
     order, value = done.stdout.splitlines()
     assert order.startswith("['income', ")
@@ -42,13 +46,13 @@ def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [c for c in COMMANDS if c[0] in ("explain", "robustness", "list")])
 def test_commands_run(arguments: list[str], tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("holdfast")), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_experiments_are_planned(tmp_path: Path) -> None:
     (arguments,) = (c for c in COMMANDS if c[0] == "run")
     command = [str(Path(sys.executable).with_name("holdfast")), *arguments, "--dry-run", "--limit", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
     assert [c[0] for c in COMMANDS if c[0] == "report"] == ["report"]
