@@ -57,6 +57,8 @@ def test_it_ranks_by_what_captum_returns() -> None:
     explainer = from_captum(captum.InputXGradient(net))
     torch.testing.assert_close(explainer.attribute(cases), expected.detach())
     assert repr(explainer) == "from_captum(InputXGradient, absolute=False, seed=0)"
+    local, weighted = (from_captum(captum.IntegratedGradients(net, multiply_by_inputs=x)) for x in (False, True))
+    assert local != weighted, "settings inside Captum's object are part of the key"
     absolute = from_captum(captum.InputXGradient(net), absolute=True)(cases)
     torch.testing.assert_close(absolute.scores, expected.detach().abs())
 

@@ -31,6 +31,9 @@ from holdfast.reference import FixedReference
 # ---------------------------------------------------------------------- from Captum
 
 
+_OWN = ("_multiply_by_inputs", "eps")  # settings that Captum keeps in its objects and that change attributions
+
+
 def from_captum(method: Any, *, absolute: bool = False, seed: int = 0, **arguments: Any) -> FromCaptum:
     """Make an explainer of a Captum object.
 
@@ -86,7 +89,8 @@ class FromCaptum(Attribution):
 
     def __repr__(self) -> str:
         arguments = "".join(f", {name}={_brief(value)}" for name, value in self.arguments.items())
-        return f"from_captum({_name(self.method)}{arguments}, absolute={self.absolute}, seed={self.seed})"
+        own = "".join(f", {name.strip('_')}={vars(self.method)[name]!r}" for name in _OWN if name in vars(self.method))
+        return f"from_captum({_name(self.method)}{own}{arguments}, absolute={self.absolute}, seed={self.seed})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FromCaptum) and repr(self) == repr(other)
