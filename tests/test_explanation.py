@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -36,6 +37,9 @@ class TooFar(Exact):
 
     def solve(self, rows: Rows) -> Solution:
         return Solution(torch.full_like(rows.x, 50.0), torch.ones(len(rows), dtype=torch.bool))
+
+
+NUMBER: Any = 3  # where names are expected
 
 
 def _cases() -> hf.Cases:
@@ -83,7 +87,7 @@ def test_nothing_is_proven_by_a_point_outside_the_box() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: hf.TorchModel(small_net(), classes=3), "classes must be names of all classes"),  # type: ignore[arg-type]
+        (lambda: hf.TorchModel(small_net(), classes=NUMBER), "classes must be names of all classes"),
         (lambda: hf.TorchModel(small_net(), classes="cat"), "classes must be names of all classes"),
         (lambda: _cases().model.ask(torch.rand(1, 5)), r"cannot take inputs of shape \(5,\)"),
         (lambda: _cases().model.ask(torch.rand(1, 12), features=["a"]), "feature ids must be integers"),

@@ -78,7 +78,7 @@ def test_newsgroups_are_read_from_folders_and_archives(tmp_path: Path) -> None:
         with pytest.raises(hf.HoldfastError, match=r"cannot read \S+zip: [^\n]+$"):
             newsgroups(tmp_path / name, groups=GROUPS)
     with pytest.raises(hf.HoldfastError, match="split must be"):
-        newsgroups(folder, split="val")  # type: ignore[arg-type]
+        newsgroups(folder, split="val")  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_folder_of_that_name_is_read_before_anything_is_fetched(

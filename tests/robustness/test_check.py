@@ -27,7 +27,7 @@ class Tampered(hf.MinNorm):
     tamper: Tamper = lambda cases, radii: radii
     steps: int = 20
 
-    def __call__(self, cases: hf.Cases, *arguments: Any, **named: Any) -> hf.Radii:  # type: ignore[misc]
+    def __call__(self, cases: hf.Cases, *arguments: Any, **named: Any) -> hf.Radii:  # type: ignore[misc]  # it is final
         return self.tamper(cases, super().__call__(cases, *arguments, **named))
 
 
@@ -96,7 +96,7 @@ def test_an_infinite_radius_has_no_witness() -> None:
 class Witnessed(Lipschitz):
     """A certificate that borrows witnesses."""
 
-    def __call__(self, cases: hf.Cases, *arguments: Any, **named: Any) -> hf.Radii:  # type: ignore[misc]
+    def __call__(self, cases: hf.Cases, *arguments: Any, **named: Any) -> hf.Radii:  # type: ignore[misc]  # it is final
         radii, attack = super().__call__(cases, *arguments, **named), hf.MinNorm(steps=20)(cases, *arguments)
         return replace(radii, witness=attack.witness, new_class=attack.new_class)
 
@@ -167,7 +167,7 @@ def test_an_attack_leaves_the_rest_of_the_program_alone(act: Callable[[Rows], Te
 
 @dataclass(frozen=True)
 class OtherRadius(hf.MinNorm):
-    def radius(self, cases: hf.Cases, *arguments: Any, **named: Any) -> Tensor:  # type: ignore[misc]
+    def radius(self, cases: hf.Cases, *arguments: Any, **named: Any) -> Tensor:  # type: ignore[misc]  # it is final
         return 2 * super().radius(cases, *arguments, **named)
 
 
@@ -259,7 +259,7 @@ def test_an_exact_method_that_settles_nothing_is_caught() -> None:
 
 def test_what_is_no_method_is_said_so() -> None:
     with pytest.raises(AssertionError, match="breaks the law of 'kind'"):
-        check_robustness("MinNorm")  # type: ignore[arg-type]
+        check_robustness("MinNorm")  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_method_may_refuse_models_but_not_all_of_them() -> None:

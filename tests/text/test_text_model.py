@@ -199,9 +199,9 @@ def test_bad_texts_are_refused_in_one_sentence() -> None:
     with pytest.raises(hf.HoldfastError, match="at least one text"):
         model.read([])
     with pytest.raises(hf.HoldfastError, match="a text or several, got NoneType"):
-        model.ask(None)  # type: ignore[arg-type]
+        model.ask(None)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(hf.HoldfastError, match="text 0 is no text"):
-        model.read([3])  # type: ignore[list-item]
+        model.read([3])  # type: ignore[list-item]  # wrong on purpose
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.criteria.criterion import Criterion
 from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
 from holdfast.data import read_photo
 from holdfast.errors import HoldfastError, first_line
@@ -222,9 +221,9 @@ class Wanted:
         settings: dict[str, Any] = {"budget": self.size, "seed": self.seed}
         if "robustness" in known:
             settings["robustness"] = replace(made.robustness, p=self.p)
-        if "objective" in known:
-            objective: type[Criterion] = _OBJECTIVES[self.objective or RobustnessRest.name]
-            settings["objective"] = objective(replace(made.objective.robustness, p=self.p))  # type: ignore[call-arg]
+        search = getattr(getattr(made, "objective", None), "robustness", None)
+        if search is not None:  # an explainer may optimise another criterion
+            settings["objective"] = _OBJECTIVES[self.objective or RobustnessRest.name](replace(search, p=self.p))
         if self.reference is not None:
             settings["reference"] = _reference(self.reference, words)
         if words is not None and isinstance(made, ExpectedGradients):

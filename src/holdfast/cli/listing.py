@@ -77,7 +77,7 @@ def list_(
 
 def _row(name: str, make: Callable[..., Any]) -> dict[str, Any]:
     """Return what the listing shows of one name."""
-    cls = make if isinstance(make, type) else make.__self__  # type: ignore[attr-defined]  # a preset is a class method
+    cls = _class_of(make)
     row: dict[str, Any] = {"name": name, "class": cls.__name__, "about": _headline(make)}
     if not issubclass(cls, (Explainer, Criterion, Robustness, Estimator)):
         return row | {"settings": _defaults(cls)}
@@ -88,6 +88,11 @@ def _row(name: str, make: Callable[..., Any]) -> dict[str, Any]:
     return (
         row | _columns(cls, made) | {"settings": {f.name: str(getattr(made, f.name)) for f in fields(made) if f.init}}
     )
+
+
+def _class_of(make: Callable[..., Any]) -> type:
+    """Return a class, or the class of a preset, which is one of its class methods."""
+    return make if isinstance(make, type) else make.__self__  # type: ignore[attr-defined]  # of a class method
 
 
 def _columns(cls: type, made: Any) -> dict[str, Any]:
@@ -123,9 +128,7 @@ def _print_one(name: str, as_json: bool) -> None:
     if name not in every:
         raise unknown_name("name", name, list(every), most=0)
     row = _row(name, every[name])
-    cls = every[name] if isinstance(every[name], type) else every[name].__self__  # type: ignore[attr-defined]
-    paragraphs = inspect.cleandoc(cls.__doc__ or "").replace("``", "")
-    row |= {"about": paragraphs}
+    row |= {"about": inspect.cleandoc(_class_of(every[name]).__doc__ or "").replace("``", "")}
     if as_json:
         typer.echo(json.dumps(row, indent=1))
         return

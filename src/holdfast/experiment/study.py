@@ -52,7 +52,7 @@ class Method:
     def __post_init__(self) -> None:
         by_side = self.explainers if isinstance(self.explainers, Mapping) else {BOTH: self.explainers}
         registry = Explainer.registry
-        made = {side: registry.instance(one, Explainer) for side, one in by_side.items()}  # type: ignore[type-abstract]
+        made = {side: registry.instance(one, Explainer) for side, one in by_side.items()}  # type: ignore[type-abstract]  # checked
         object.__setattr__(self, "explainers", made)
         if set(self.explainers) not in ({BOTH}, set(SIDES)):
             raise HoldfastError(f'{self.name} needs one explainer ("both") or one for each of {", ".join(SIDES)}.')
