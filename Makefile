@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types unit clean
+.PHONY: demo test lint types unit trial clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/holdfast demo
@@ -19,6 +19,11 @@ types: $(VENV)/.installed-dev
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/pytest -n 2 --durations 10
+
+# The long form of the trials, about two hours: make trial SEED=1 TRIALS="api files"
+SEED ?= 0
+trial: $(VENV)/.installed-dev
+	PYTHONPATH=tests:benchmarks OMP_NUM_THREADS=1 $(BIN)/python -m trial $(TRIALS) --seed $(SEED)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
