@@ -26,6 +26,7 @@ _COMMANDS = {
     "run": "Compute an experiment, or what is missing of it.",
     "report": "Make one self-contained HTML page of an experiment's results.",
     "export": "Write every value of an experiment to a table.",
+    "check": "Verify the results of an experiment, and repair them if they are damaged.",
     "train": "Train a network that the package has weights for.",
 }
 out = Console()

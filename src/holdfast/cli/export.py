@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.app import err
 from holdfast.cli.app import out as console
 from holdfast.experiment.export import COLUMNS
 from holdfast.experiment.export import export as write
@@ -21,5 +22,12 @@ def export(
     out: Annotated[Path, typer.Option("-o", "--out", help="A .csv or .parquet file.")] = Path("values.csv"),
 ) -> None:
     """Write every value of an experiment to a table, one in each row."""
-    count = write(Results(results), out)
+    loaded = Results(results)
+    count = write(loaded, out)
     console.print(f"{out}: {count:,} values ({', '.join(COLUMNS)})", soft_wrap=True, highlight=False, markup=False)
+    if loaded.missing:
+        err.print(
+            f"{loaded.missing:,} of {len(loaded.study.units):,} units are not computed yet: their values are left out.",
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -133,6 +133,15 @@ class StudyRecord:
     about: dict[str, str]
     units: tuple[UnitRecord, ...] = field(repr=False)
 
+    @property
+    def unit_names(self) -> dict[str, str]:
+        """What each unit is for, in words, by key."""
+        names = {}
+        for unit in self.units:
+            block = f"block {unit.role.block}" if unit.role.block >= 0 else ""
+            names[unit.key] = ", ".join(filter(None, (unit.kind, unit.role.method, unit.role.measure, block)))
+        return names
+
     def plain(self) -> dict[str, Any]:
         """Return the record as plain values, for JSON."""
         return asdict(self)

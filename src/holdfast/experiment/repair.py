@@ -1,0 +1,279 @@
+"""Damage: what of a store is still what was written, and a new store of it.
+
+Every unit and study has a checksum. A unit whose checksum is right is sound, whatever else in the file is damaged, so a
+repaired store holds nothing but what was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import HoldfastError, first_line
+from holdfast.experiment import database
+from holdfast.experiment.unit import ArrayRow, DamagedError, UnitRow, checksum, unit_checksum, unpack
+from holdfast.files import atomic
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong in a store.
+
+    Attributes:
+        sound: The number of units that are what was written.
+        units: Keys of units that are damaged or cannot be read.
+        studies: The number of studies that are damaged.
+        file: What SQLite says is wrong with the file; empty if nothing is.
+    """
+
+    sound: int
+    units: tuple[str, ...] = ()
+    studies: int = 0
+    file: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.units or self.studies or self.file)
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.units[:5]) + (", …" if len(self.units) > 5 else "")
+        parts = [f"{len(self.units)} damaged units ({shown})"] if self.units else []
+        parts += [f"{self.studies} damaged studies"] if self.studies else []
+        parts += [f"SQLite: {self.file}"] if self.file else []
+        return f"{'; '.join(parts) or 'nothing is damaged'}; {self.sound} sound units"
+
+
+class Reader:
+    """Reads the rows of a store and compares them with their checksums.
+
+    Args:
+        connection: The open file.
+    """
+
+    def __init__(self, connection: sqlite3.Connection):
+        self._connection = connection
+        columns = [column for _, column, *_ in connection.execute("PRAGMA table_info(units)")]
+        self._checked = "checksum" in columns  # the first schema had none
+
+    def file_damage(self) -> str:
+        """Return what is wrong with the structure of the file; empty if nothing is."""
+        try:
+            for (message,) in self._connection.execute("PRAGMA integrity_check(1)"):
+                if message != "ok":
+                    return " ".join(str(message).split())
+            query = "SELECT key FROM arrays WHERE key NOT IN (SELECT key FROM units) LIMIT 1"
+            orphan = self._connection.execute(query).fetchone()
+            return "" if orphan is None else f"the arrays of {orphan[0]} belong to no unit"
+        except sqlite3.Error as error:
+            if not database.is_damage(error):
+                raise
+            return first_line(error).rstrip(".")
+
+    def rows(self, key: str) -> tuple[UnitRow, list[ArrayRow]]:
+        """Return the rows of a unit.
+
+        Raises:
+            KeyError: There is none.
+            DamagedError: They are not what was written.
+        """
+        row = self._connection.execute("SELECT * FROM units WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            raise KeyError(key)
+        query = "SELECT name, dtype, shape, data FROM arrays WHERE key = ? ORDER BY name"
+        arrays = self._connection.execute(query, (key,)).fetchall()
+        if not self._checked:
+            unpack(row, arrays)  # the key is a hash of part of the unit, and arrays have a checksum of zlib's
+        elif unit_checksum(row[:-1], arrays) != row[-1]:
+            raise DamagedError(f"unit {key}")
+        return (row if not self._checked else row[:-1]), arrays
+
+    def studies(self) -> Iterator[tuple[int, str | None]]:
+        """Yield the number and content of every study, in their order; the content of a damaged one is None."""
+        columns = "number, content, checksum" if self._checked else "number, content, NULL"
+        for number, content, stored in self._connection.execute(f"SELECT {columns} FROM studies ORDER BY number"):
+            sound = stored == checksum((number, content)) if self._checked else _is_json(content)
+            yield number, content if sound else None
+
+    def keys(self, kind: str | None = None) -> list[str]:
+        """Return the keys of all units in the order of kind and key."""
+        query = "SELECT key FROM units WHERE ?1 IS NULL OR kind = ?1 ORDER BY kind, key"
+        return [key for (key,) in self._connection.execute(query, (kind,))]
+
+    def reachable_keys(self) -> list[str]:
+        """Return the keys that can still be read, from both ends of a damaged table and from the studies."""
+        keys: dict[str, None] = {}
+        for order in ("ASC", "DESC"):
+            with suppress(sqlite3.Error):
+                for (key,) in self._connection.execute(f"SELECT key FROM units ORDER BY key {order}"):
+                    keys[str(key)] = None
+        for _, content in self.reachable_studies():
+            keys |= {unit["key"]: None for unit in json.loads(content).get("units", ())}
+        return list(keys)
+
+    def reachable_studies(self) -> list[tuple[int, str]]:
+        """Return the number and content of every sound study that can still be read."""
+        sound = []
+        with suppress(sqlite3.Error):
+            for number, content in self.studies():
+                if content is not None:
+                    sound.append((number, content))
+        return sound
+
+    def damage(self) -> Damage:
+        """Verify everything."""
+        file = self.file_damage()
+        sound, damaged = 0, []
+        for key in self.reachable_keys() if file else self.keys():
+            try:
+                self.rows(key)
+                sound += 1
+            except KeyError:
+                pass  # a study that is not complete
+            except (DamagedError, sqlite3.Error, OverflowError, MemoryError):
+                damaged.append(key)
+        studies = 0
+        with suppress(sqlite3.Error):  # then ``file`` says it
+            studies = sum(content is None for _, content in self.studies())
+        return Damage(sound, tuple(damaged), studies, file)
+
+
+def check(path: Path | str, *, dry_run: bool = False) -> tuple[Damage, Path | None]:
+    """Verify every unit and study of a store, and repair it if something is damaged.
+
+    Args:
+        path: The file, or the folder of ``results.db``.
+        dry_run: Change nothing.
+
+    Returns:
+        What is or was damaged, and the file that keeps the damaged store, if it was repaired.
+
+    Raises:
+        HoldfastError: There is no such file, it is not a store, cannot be written, or is being written.
+    """
+    path = database.existing(path)
+    if dry_run:
+        return survey(path), None
+    with database.lock(path):
+        return repair(path)
+
+
+def survey(path: Path) -> Damage:
+    """Verify a store without changing it.
+
+    Args:
+        path: The file.
+
+    Raises:
+        HoldfastError: It is not a store, or cannot be read.
+    """
+    database.schema_of(path)
+    with database.readable_errors(path), closing(database.open_to_read(path)) as connection:
+        return _damage(connection)
+
+
+def sound_study(path: Path) -> dict[str, Any] | None:
+    """Return the latest study that is sound, also of a damaged store; None if there is none."""
+    with suppress(sqlite3.Error), closing(database.open_to_read(path)) as connection:
+        studies = Reader(connection).reachable_studies()
+        if studies:
+            content: dict[str, Any] = json.loads(studies[-1][1])
+            return content
+    return None
+
+
+def repair(path: Path) -> tuple[Damage, Path | None]:
+    """Replace a store that is damaged, or of an older schema, by a new one of all that is sound.
+
+    The caller holds the lock of the store.
+
+    Args:
+        path: The file.
+
+    Returns:
+        What was damaged, and the file that keeps the damaged store; None if nothing was damaged.
+
+    Raises:
+        HoldfastError: It is not a store, or cannot be read or written.
+    """
+    version = database.schema_of(path)
+    with database.readable_errors(path):
+        with closing(database.open_to_write(path)) as connection:
+            damage = _damage(connection)
+            if not damage and version == database.SCHEMA:
+                return damage, None
+            with atomic(path) as part:
+                _copy(connection, part)
+                # A log that is left would be applied to the new file.
+                connection.close()
+                kept = _keep(path) if damage else None
+                for suffix in ("-wal", "-shm", "-journal"):
+                    Path(f"{path}{suffix}").unlink(missing_ok=True)
+        return damage, kept
+
+
+def _damage(connection: sqlite3.Connection) -> Damage:
+    try:
+        return Reader(connection).damage()
+    except sqlite3.Error as error:
+        if not database.is_damage(error):
+            raise
+        return Damage(0, file=first_line(error).rstrip("."))
+
+
+def _copy(connection: sqlite3.Connection, part: Path) -> None:
+    """Write all sound units and studies to a new file."""
+    with closing(database.create(part)) as new, database.transaction(new):
+        try:
+            reader = Reader(connection)
+        except sqlite3.Error:
+            return  # nothing can be read
+        for key in reader.reachable_keys():
+            try:
+                row, arrays = reader.rows(key)
+            except (KeyError, DamagedError, sqlite3.Error, OverflowError, MemoryError):
+                continue
+            insert(new, row, arrays)
+        for number, content in reader.reachable_studies():
+            insert_study(new, number, content)
+
+
+def insert(connection: sqlite3.Connection, row: UnitRow, arrays: list[ArrayRow]) -> None:
+    """Write a unit and its checksum, unless a unit of this key is there."""
+    values = (*row, unit_checksum(row, arrays))
+    fresh = connection.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    if fresh.rowcount:
+        rows = [(row[0], *array) for array in arrays]
+        connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def insert_study(connection: sqlite3.Connection, number: int, content: str) -> None:
+    """Write a study and its checksum."""
+    connection.execute("INSERT INTO studies VALUES (?, ?, ?)", (number, content, checksum((number, content))))
+
+
+def _is_json(text: object) -> bool:
+    try:
+        json.loads(str(text))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _keep(path: Path) -> Path:
+    """Keep the damaged file under a name that is free."""
+    names = (path.with_name(f"{path.name}.damaged{number or ''}") for number in range(10_000))
+    kept = next(name for name in names if not os.path.lexists(name))
+    try:
+        os.link(path, kept)  # so that there is always a file of this name
+    except OSError:
+        try:
+            shutil.copy2(path, kept)
+        except OSError as error:
+            raise HoldfastError(f"cannot keep the damaged results as {kept}: {first_line(error)}") from error
+    return kept
