@@ -33,6 +33,10 @@ CREATE TABLE studies (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE, 
 """
 
 
+UNREADABLE = (sqlite3.Error, UnicodeError, OverflowError, MemoryError)
+"""What reading a damaged file may raise: also names and lengths may be damaged."""
+
+
 def create(path: Path) -> sqlite3.Connection:
     """Create an empty file with the tables, and open it to write."""
     connection = _connect(str(path))
@@ -42,6 +46,14 @@ def create(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
     return connection
+
+
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether a file has the tables of its schema. Those of older schemas are not compared."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] < SCHEMA:
+        return True
+    stored = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    return stored == {statement.strip() for statement in _TABLES.split(";") if statement.strip()}
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
@@ -174,12 +186,14 @@ def readable_errors(path: Path) -> Iterator[None]:
         raise HoldfastError(f"cannot use the results {path}: {first_line(error)}") from error
     except sqlite3.Error as error:
         raise HoldfastError(f"cannot use the results {path}: {first_line(error)}") from error
-    except (OverflowError, MemoryError) as error:  # a damaged length
+    except UNREADABLE as error:
         raise HoldfastError(damage_message(path, type(error).__name__)) from error
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: BaseException) -> bool:
     """Return whether an error says that the file is damaged, not that it cannot be used now."""
+    if not isinstance(error, sqlite3.Error):
+        return True
     known = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     code = getattr(error, "sqlite_errorcode", None)
     return (code is not None and code & 0xFF in known) or "no such" in str(error) or "malformed" in str(error)

@@ -67,10 +67,12 @@ class Reader:
             for (message,) in self._connection.execute("PRAGMA integrity_check(1)"):
                 if message != "ok":
                     return " ".join(str(message).split())
+            if not database.has_tables(self._connection):
+                return "its tables are not those of a store"
             query = "SELECT key FROM arrays WHERE key NOT IN (SELECT key FROM units) LIMIT 1"
             orphan = self._connection.execute(query).fetchone()
             return "" if orphan is None else f"the arrays of {orphan[0]} belong to no unit"
-        except sqlite3.Error as error:
+        except database.UNREADABLE as error:
             if not database.is_damage(error):
                 raise
             return first_line(error).rstrip(".")
@@ -82,7 +84,10 @@ class Reader:
             KeyError: There is none.
             DamagedError: They are not what was written.
         """
-        row = self._connection.execute("SELECT * FROM units WHERE key = ?", (key,)).fetchone()
+        try:
+            row = self._connection.execute("SELECT * FROM units WHERE key = ?", (key,)).fetchone()
+        except UnicodeEncodeError as error:  # a damaged key
+            raise DamagedError(f"unit {_shown(key)}") from error
         if row is None:
             raise KeyError(key)
         query = "SELECT name, dtype, shape, data FROM arrays WHERE key = ? ORDER BY name"
@@ -109,9 +114,9 @@ class Reader:
         """Return the keys that can still be read, from both ends of a damaged table and from the studies."""
         keys: dict[str, None] = {}
         for order in ("ASC", "DESC"):
-            with suppress(sqlite3.Error):
+            with suppress(*database.UNREADABLE):
                 for (key,) in self._connection.execute(f"SELECT key FROM units ORDER BY key {order}"):
-                    keys[str(key)] = None
+                    keys[key] = None
         for _, content in self.reachable_studies():
             keys |= {unit["key"]: None for unit in json.loads(content).get("units", ())}
         return list(keys)
@@ -119,7 +124,7 @@ class Reader:
     def reachable_studies(self) -> list[tuple[int, str]]:
         """Return the number and content of every sound study that can still be read."""
         sound = []
-        with suppress(sqlite3.Error):
+        with suppress(*database.UNREADABLE):
             for number, content in self.studies():
                 if content is not None:
                     sound.append((number, content))
@@ -135,10 +140,10 @@ class Reader:
                 sound += 1
             except KeyError:
                 pass  # a study that is not complete
-            except (DamagedError, sqlite3.Error, OverflowError, MemoryError):
-                damaged.append(key)
+            except (DamagedError, *database.UNREADABLE):
+                damaged.append(_shown(key))
         studies = 0
-        with suppress(sqlite3.Error):  # then ``file`` says it
+        with suppress(*database.UNREADABLE):  # then ``file`` says it
             studies = sum(content is None for _, content in self.studies())
         return Damage(sound, tuple(damaged), studies, file)
 
@@ -179,7 +184,7 @@ def survey(path: Path) -> Damage:
 
 def sound_study(path: Path) -> dict[str, Any] | None:
     """Return the latest study that is sound, also of a damaged store; None if there is none."""
-    with suppress(sqlite3.Error), closing(database.open_to_read(path)) as connection:
+    with suppress(*database.UNREADABLE), closing(database.open_to_read(path)) as connection:
         studies = Reader(connection).reachable_studies()
         if studies:
             content: dict[str, Any] = json.loads(studies[-1][1])
@@ -220,7 +225,7 @@ def repair(path: Path) -> tuple[Damage, Path | None]:
 def _damage(connection: sqlite3.Connection) -> Damage:
     try:
         return Reader(connection).damage()
-    except sqlite3.Error as error:
+    except database.UNREADABLE as error:
         if not database.is_damage(error):
             raise
         return Damage(0, file=first_line(error).rstrip("."))
@@ -231,12 +236,12 @@ def _copy(connection: sqlite3.Connection, part: Path) -> None:
     with closing(database.create(part)) as new, database.transaction(new):
         try:
             reader = Reader(connection)
-        except sqlite3.Error:
+        except database.UNREADABLE:
             return  # nothing can be read
         for key in reader.reachable_keys():
             try:
                 row, arrays = reader.rows(key)
-            except (KeyError, DamagedError, sqlite3.Error, OverflowError, MemoryError):
+            except (KeyError, DamagedError, *database.UNREADABLE):
                 continue
             insert(new, row, arrays)
         for number, content in reader.reachable_studies():
@@ -255,6 +260,11 @@ def insert(connection: sqlite3.Connection, row: UnitRow, arrays: list[ArrayRow])
 def insert_study(connection: sqlite3.Connection, number: int, content: str) -> None:
     """Write a study and its checksum."""
     connection.execute("INSERT INTO studies VALUES (?, ?, ?)", (number, content, checksum((number, content))))
+
+
+def _shown(key: object) -> str:
+    """Return a key, which may be damaged, as text that can be printed."""
+    return str(key).encode("ascii", "backslashreplace").decode()
 
 
 def _is_json(text: object) -> bool:

@@ -49,8 +49,8 @@ class Progress:
             units: Their units.
         """
         del self.out[batch]
+        self.done += len({job.key for job in batch} - self.finished)
         self.finished |= {job.key for job in batch}
-        self.done += len(batch)
         self.rows += sum(unit.forward for unit in units)
         self.latest = tuple(units)
 
@@ -62,7 +62,7 @@ class Progress:
             reason: Why.
         """
         del self.out[batch]
-        self.failed |= {job.key: str(reason) for job in batch}
+        self.failed |= {job.key: str(reason) for job in batch if job.key not in self.finished}
 
     @property
     def seconds(self) -> float:
@@ -80,7 +80,7 @@ class Progress:
         if not self.rows:
             return None
         undone = {key: rows or 0 for key, rows in self.plan.rows.items() if key not in self.finished}
-        begun = sum(undone[job.key] * share for batch, share in self.out.items() for job in batch)
+        begun = sum(undone.get(job.key, 0) * share for batch, share in self.out.items() for job in batch)
         return (sum(undone.values()) - begun) / self.rate
 
 
@@ -118,11 +118,10 @@ def run(
         How the run ended. Jobs that failed are not stored: the next run tries them again.
     """
     plan = plan_of(study)
-    store.note_study(plan.record.plain())
+    known = store.note_study(plan.record.plain())
     there = store.keys() & plan.jobs.keys()
     progress = Progress(plan, len(plan.jobs), len(there), finished=set(there))
-    # Of a batch that is partly stored, the rest is computed.
-    waiting = [left for batch in plan.batches if (left := tuple(job for job in batch if job.key not in there))]
+    waiting = _missing(plan, there, whole=known or store.repaired)
 
     def tell() -> None:
         if notify is not None:
@@ -153,6 +152,23 @@ def run(
     return Summary(
         progress.done, progress.stored, missing, progress.failed, progress.seconds, progress.rows, bool(ended)
     )
+
+
+def _missing(plan: Plan, there: set[str], *, whole: bool) -> list[Batch]:
+    """Return what is to be computed.
+
+    The batches of a study are stored whole. So if one is partly stored, either the study is new and has some units in
+    common with another, or a unit was damaged. Then the batch is computed as it was: in another one, the last bits of a
+    value may differ.
+
+    Args:
+        plan: The jobs of the study.
+        there: Keys of stored units.
+        whole: Whether to compute whole batches.
+    """
+    missing = [tuple(job for job in batch if job.key not in there) for batch in plan.batches]
+    pairs = zip(plan.batches, missing, strict=True)
+    return [batch if whole else left for batch, left in pairs if left]
 
 
 def _submit(waiting: list[Batch], progress: Progress, worker: Engine, store: Store) -> None:

@@ -17,7 +17,7 @@ from typing import IO, Any
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.experiment import database
 from holdfast.experiment.database import readable_errors
-from holdfast.experiment.repair import Damage, Reader, insert, insert_study, repair
+from holdfast.experiment.repair import Reader, insert, insert_study, repair
 from holdfast.experiment.unit import DamagedError, Unit, key_of, pack, plain_json, unpack, unpacked_size
 from holdfast.files import atomic
 
@@ -34,10 +34,11 @@ class Store:
 
     Attributes:
         path: The file.
+        repaired: Whether the file was damaged when it was opened to write.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[str] | None):
-        self.path, self._connection, self._lock = path, connection, lock
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[str] | None, repaired: bool = False):
+        self.path, self._connection, self._lock, self.repaired = path, connection, lock, repaired
         self._reader = Reader(connection)
 
     @classmethod
@@ -56,18 +57,26 @@ class Store:
                 raise HoldfastError(f"the folder {path.parent} for {path.name} does not exist.")
             new = not path.exists() or (path.is_file() and path.stat().st_size == 0)
         lock = database.lock(path)
+        damage = None
         try:
             if new:
                 with readable_errors(path), atomic(path) as part:  # a run that is killed leaves no half of a file
                     database.create(part).close()
             else:
-                _warn_of(path, *repair(path))
+                damage, kept = repair(path)
+                if damage:
+                    warnings.warn(
+                        f"the results {path} were damaged: {damage}. A run computes the damaged units again; {kept} is "
+                        "the damaged file.",
+                        HoldfastWarning,
+                        stacklevel=2,
+                    )
             with readable_errors(path):
                 connection = database.open_to_write(path)
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=FULL")  # a unit that was reported as stored survives a power cut
                 connection.execute("PRAGMA foreign_keys=ON")
-                return cls(path, connection, lock)
+                return cls(path, connection, lock, bool(damage))
         except BaseException:
             lock.close()
             raise
@@ -179,17 +188,21 @@ class Store:
 
     # ------------------------------------------------------------------ studies
 
-    def note_study(self, content: Mapping[str, Any]) -> None:
+    def note_study(self, content: Mapping[str, Any]) -> bool:
         """Store the plan of a run as the latest study.
 
         Args:
             content: What the run will compute, as JSON values. A study with the same content is replaced.
+
+        Returns:
+            Whether a study with the same content was there.
         """
         text = plain_json(content)
         with readable_errors(self.path), database.transaction(self._connection):
-            self._connection.execute("DELETE FROM studies WHERE content = ?", (text,))
+            known = self._connection.execute("DELETE FROM studies WHERE content = ?", (text,)).rowcount > 0
             (last,) = self._connection.execute("SELECT coalesce(max(number), 0) FROM studies").fetchone()
             insert_study(self._connection, last + 1, text)
+        return known
 
     def study(self) -> dict[str, Any]:
         """Return the plan of the latest run.
@@ -206,13 +219,3 @@ class Store:
                 raise DamagedError("a study is not what was written")
             content: dict[str, Any] = json.loads(str(studies[-1][1]))
             return content
-
-
-def _warn_of(path: Path, damage: Damage, kept: Path | None) -> None:
-    if damage:
-        warnings.warn(
-            f"the results {path} were damaged: {damage}. A run computes the damaged units again; the damaged file is kept "
-            f"as {kept}.",
-            HoldfastWarning,
-            stacklevel=3,
-        )
