@@ -127,7 +127,7 @@ def schema_of(path: Path) -> int:
     return version
 
 
-def lock(path: Path) -> IO[str]:
+def lock(path: Path) -> IO[bytes]:
     """Lock ``path.lock`` while the file is written. The system releases the lock when the process ends.
 
     Raises:
@@ -137,27 +137,29 @@ def lock(path: Path) -> IO[str]:
     try:
         # A link could point to any file of the user's, which the lock would then empty.
         number = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        reason = "it is a link." if error.errno == errno.ELOOP else first_line(error)
-        raise HoldfastError(f"cannot lock the results {path} by {lock_path}: {reason}") from error
-    file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        link = getattr(error, "errno", None) == errno.ELOOP
+        raise _no_lock(path, lock_path, "it is a link." if link else first_line(error)) from error
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise _no_lock(path, lock_path, "it is not a regular file.")
+    file = os.fdopen(number, "rb")
     try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise HoldfastError(f"cannot lock the results {path} by {lock_path}: it is not a regular file.")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            writer = file.read(200).strip() or "another run"
-            raise HoldfastError(f"{path} is being written by {writer}: wait for it, or name another folder.") from error
-        except OSError as error:
-            raise HoldfastError(f"cannot lock the results {path} by {lock_path}: {first_line(error)}") from error
-    except BaseException:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        writer = file.read(200).decode(errors="replace").strip() or "another run"
         file.close()
-        raise
+        if not isinstance(error, BlockingIOError):
+            raise _no_lock(path, lock_path, first_line(error)) from error
+        raise HoldfastError(f"{path} is being written by {writer}: wait for it, or name another folder.") from error
     with suppress(OSError):  # who writes is only for messages; a disk may be full
         os.ftruncate(number, 0)
         os.pwrite(number, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
     return file
+
+
+def _no_lock(path: Path, lock_path: Path, reason: str) -> HoldfastError:
+    return HoldfastError(f"cannot lock the results {path} by {lock_path.name}: {reason}")
 
 
 @contextmanager

@@ -12,14 +12,16 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError, first_line
 from holdfast.experiment import database
-from holdfast.experiment.unit import ArrayRow, DamagedError, UnitRow, checksum, unit_checksum, unpack
+from holdfast.experiment.unit import ArrayRow, DamagedError, UnitRow, checksum, plain_json, unit_checksum, unpack
 from holdfast.files import atomic
+
+_COLUMNS = ("key", "kind", "made_of", "seconds", "forward", "gradient", "machine", "notes")
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ class Reader:
     def __init__(self, connection: sqlite3.Connection):
         self._connection = connection
         columns = [column for _, column, *_ in connection.execute("PRAGMA table_info(units)")]
-        self._checked = "checksum" in columns  # the first schema had none
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        self._checked = version > 1 or "checksum" in columns  # the first schema had none
+        self._columns = ", ".join((*_COLUMNS, "checksum") if self._checked else _COLUMNS)
 
     def file_damage(self) -> str:
         """Return what is wrong with the structure of the file; empty if nothing is."""
@@ -85,7 +89,7 @@ class Reader:
             DamagedError: They are not what was written.
         """
         try:
-            row = self._connection.execute("SELECT * FROM units WHERE key = ?", (key,)).fetchone()
+            row = self._connection.execute(f"SELECT {self._columns} FROM units WHERE key = ?", (key,)).fetchone()
         except UnicodeEncodeError as error:  # a damaged key
             raise DamagedError(f"unit {_shown(key)}") from error
         if row is None:
@@ -94,6 +98,7 @@ class Reader:
         arrays = self._connection.execute(query, (key,)).fetchall()
         if not self._checked:
             unpack(row, arrays)  # the key is a hash of part of the unit, and arrays have a checksum of zlib's
+            plain_json(row).encode()  # a damaged text cannot be written
         elif unit_checksum(row[:-1], arrays) != row[-1]:
             raise DamagedError(f"unit {key}")
         return (row if not self._checked else row[:-1]), arrays
@@ -223,12 +228,19 @@ def repair(path: Path) -> tuple[Damage, Path | None]:
 
 
 def _damage(connection: sqlite3.Connection) -> Damage:
+    """Verify everything, also in a file that SQLite refuses at first."""
     try:
-        return Reader(connection).damage()
+        damage = Reader(connection).damage()
     except database.UNREADABLE as error:
         if not database.is_damage(error):
             raise
-        return Damage(0, file=first_line(error).rstrip("."))
+        damage = Damage(0, file=first_line(error).rstrip("."))
+    if not damage.file:
+        return damage
+    connection.execute("PRAGMA writable_schema=ON")  # SQLite then reads a file that is shorter than it should be
+    with suppress(*database.UNREADABLE):
+        return replace(Reader(connection).damage(), file=damage.file)
+    return damage
 
 
 def _copy(connection: sqlite3.Connection, part: Path) -> None:

@@ -37,7 +37,7 @@ class Store:
         repaired: Whether the file was damaged when it was opened to write.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[str] | None, repaired: bool = False):
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[bytes] | None, repaired: bool = False):
         self.path, self._connection, self._lock, self.repaired = path, connection, lock, repaired
         self._reader = Reader(connection)
 
