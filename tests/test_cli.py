@@ -105,7 +105,7 @@ def test_run_report_and_export(call: Call, tmp_path: Path) -> None:
         (["run", "paper-fashion"], "--data FOLDER"),
         (["report", "none.db"], "there are no results none.db"),
         (["report", SMALL, "-o", "page.pdf"], "must be an HTML file"),
-        (["report", SMALL], "file is not a database"),
+        (["report", SMALL], "is not a file of holdfast's results"),
         (["export", "none.db", "-o", "x.csv"], "there are no results none.db"),
     ],
 )

@@ -89,13 +89,13 @@ def test_a_damaged_record_is_one_sentence(damage: Callable[[dict[str, Any]], Any
     assert "\n" not in message
 
 
-@pytest.mark.parametrize(("text", "says"), [("[1, 2]", "cannot read \\(at "), ("{not json", "are damaged")])
-def test_a_study_that_is_no_record_at_all_is_one_sentence(text: str, says: str, tmp_path: Path) -> None:
+def test_a_study_that_is_no_record_at_all_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with Store.open(path) as store:
-        store.note_study({})
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE studies SET content = ?", (text,))
-    with pytest.raises(hf.HoldfastError, match=says) as caught:
+        store.note_study([1, 2])  # type: ignore[arg-type]  # what another program may have stored
+    with pytest.raises(hf.HoldfastError, match=r"cannot read \(at "):
         Results(path)
-    assert "\n" not in str(caught.value)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE studies SET content = '{not json'")
+    with pytest.raises(hf.HoldfastError, match="a study is not what was written"):
+        Results(path)

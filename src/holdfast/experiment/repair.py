@@ -123,7 +123,7 @@ class Reader:
                 for (key,) in self._connection.execute(f"SELECT key FROM units ORDER BY key {order}"):
                     keys[key] = None
         for _, content in self.reachable_studies():
-            keys |= {unit["key"]: None for unit in json.loads(content).get("units", ())}
+            keys |= _keys_in(content)
         return list(keys)
 
     def reachable_studies(self) -> list[tuple[int, str]]:
@@ -272,6 +272,13 @@ def insert(connection: sqlite3.Connection, row: UnitRow, arrays: list[ArrayRow])
 def insert_study(connection: sqlite3.Connection, number: int, content: str) -> None:
     """Write a study and its checksum."""
     connection.execute("INSERT INTO studies VALUES (?, ?, ?)", (number, content, checksum((number, content))))
+
+
+def _keys_in(content: str) -> dict[str, None]:
+    """Return the keys of the units that a study names."""
+    study = json.loads(content)
+    units = study.get("units", ()) if isinstance(study, dict) else ()
+    return {unit["key"]: None for unit in units if isinstance(unit, dict) and "key" in unit}
 
 
 def _shown(key: object) -> str:

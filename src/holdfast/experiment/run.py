@@ -194,4 +194,4 @@ def _drop(waiting: list[Batch], progress: Progress) -> None:
         if reasons:
             progress.failed[job.key] = reasons[0]
     left = [tuple(job for job in batch if job.key not in progress.failed) for batch in waiting]
-    waiting[:] = [batch for batch in left if batch]
+    waiting[:] = [batch for batch in left if any(job.key not in progress.finished for job in batch)]
