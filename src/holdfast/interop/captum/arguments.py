@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import torch
@@ -109,7 +109,7 @@ def read_baselines(explainer: Explainer, baselines: Any, parts: tuple[Tensor, ..
         parts: The inputs.
 
     Returns:
-        ``[1, B or N, *shape]`` without its first axis; None for none.
+        ``[1 or B or N, *shape]``; None for none.
 
     Raises:
         HoldfastError: The explainer takes none, or they do not fit the inputs.
@@ -187,4 +187,4 @@ def with_counts(explainer: Explainer, further: dict[str, Any]) -> tuple[Explaine
 
 
 def _settings(explainer: Explainer | type[Explainer]) -> set[str]:
-    return {one.name for one in fields(explainer)} if hasattr(explainer, "__dataclass_fields__") else set()
+    return {one.name for one in fields(explainer)} if is_dataclass(explainer) else set()

@@ -64,7 +64,8 @@ class Adapted(nn.Module):
             )
         if out.ndim > 2:
             try:
-                out = out.movedim(self.class_axis, 1)[(slice(None), slice(None), *self.position)]
+                entry: tuple[Any, ...] = (slice(None), slice(None), *self.position)
+                out = out.movedim(self.class_axis, 1)[entry]
             except IndexError as error:
                 raise HoldfastError(
                     f"target position {self.position} is outside outputs of shape {tuple(out.shape)} with classes on "
