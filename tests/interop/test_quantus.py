@@ -50,6 +50,7 @@ def test_quantus_evaluates_with_them_beside_its_own() -> None:
     assert np.mean(values["Greedy-AS"]["S̄r"]) > np.mean(values["random"]["S̄r"])
 
 
+@pytest.mark.filterwarnings("ignore:.* input values leave the bounds")
 def test_an_explain_func_serves_quantus_own_metrics() -> None:
     net, x, y = _digits()
     metric = quantus.MaxSensitivity(nr_samples=2, disable_warnings=True, return_aggregate=False)
@@ -121,3 +122,38 @@ def test_training_mode_is_refused() -> None:
     net, x, y = _digits()
     with pytest.raises(hf.HoldfastError, match="training mode"):
         explain_func(hf.Grad())(nn.Sequential(net, nn.Dropout()), x, y)
+
+
+def test_inputs_and_targets_come_in_every_form() -> None:
+    """Tensors, lists, a batch of one, targets as numbers, columns and floats."""
+    net, x, y = _digits()
+    explain = explain_func(hf.Grad(), bounds=(0, 1))
+    expected = explain(net, x, y)
+    for inputs in (torch.as_tensor(x).requires_grad_(), x.astype(np.float64), x.tolist()):
+        np.testing.assert_allclose(explain(net, inputs, y), expected, rtol=1e-5)
+    for targets in (y.tolist(), torch.as_tensor(y), y[:, None], y.astype(np.float32), y.astype(np.int32)):
+        np.testing.assert_allclose(explain(net, x, targets), expected, rtol=1e-5)
+    for one in (int(y[0]), y[0], y[:1]):
+        np.testing.assert_allclose(explain(net, x[:1], one), expected[:1], rtol=1e-4, atol=1e-6)
+    with pytest.raises(hf.HoldfastError, match="targets must be class numbers"):
+        explain(net, x, y + 0.5)
+    with pytest.raises(hf.HoldfastError, match="targets must be one class for each of 4 inputs"):
+        explain(net, x, y[:3])
+
+
+def test_a_metric_takes_a_batch_of_one() -> None:
+    net, x, y = _digits()
+    metric = RobustnessRest(JUDGE, sizes=(0.1, 0.3), bounds=(0, 1))
+    a = explain_func(hf.Grad(), bounds=(0, 1))(net, x, y)
+    alone = metric(model=net, x_batch=x[:1], y_batch=y[:1], a_batch=a[:1])
+    together = metric(model=net, x_batch=x, y_batch=y, a_batch=a)
+    np.testing.assert_allclose(alone, together[:1], rtol=1e-3)
+
+
+def test_clipping_gives_one_warning() -> None:
+    net, x, y = _digits()
+    explain = explain_func(hf.Grad(), bounds=(0, 1))
+    explain(net, x + 1e-8, y)  # rounding
+    with pytest.warns(hf.HoldfastWarning, match=r"input values leave the bounds \(0, 1\), by up to 0\.5"):
+        explain(net, x + 0.5, y)
+    explain(net, x + 0.5, y)  # a second warning would be an error

@@ -21,6 +21,7 @@ from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Explainer, read_explainer
 from holdfast.features import Features
+from holdfast.interop.clipping import Clipping
 from holdfast.models.torch import Bound, TorchModel
 from holdfast.ranking import Ranking
 from holdfast.robustness import Judge, Robustness
@@ -43,17 +44,18 @@ def explain_func(
 
     Args:
         explainer: An instance, a class that needs no settings, or a name.
-        bounds: The box that inputs live in. Inputs that a metric moves outside are clipped to it.
+        bounds: The box that inputs live in. Inputs that a metric moves outside are clipped, with a warning the
+            first time.
         features: What moves together.
 
     Returns:
         ``explain(model, inputs, targets) -> attributions``: the scores of the ranking. The score of a feature is
         divided among its coordinates. Colour channels that share a feature are one channel, as in Quantus.
     """
-    method = read_explainer(explainer)
+    method, clip = read_explainer(explainer), Clipping()
 
     def explain(model: nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
-        cases = _ask(model, inputs, targets, bounds, features, clip=True)
+        cases = _ask(model, inputs, targets, bounds, features, clip)
         ranking = method(cases)
         for note in ranking.notes:
             warnings.warn(note, HoldfastWarning, stacklevel=2)
@@ -144,7 +146,7 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
     ) -> np.ndarray:
         """Return the area of each input of a batch, ``[B]``."""
         cases = _ask(model.get_model(), x_batch, y_batch, self._bounds, self._features)
-        scores = torch.as_tensor(np.ascontiguousarray(a_batch)).to(cases.x)
+        scores = _tensor(a_batch).to(cases.x)
         fits = scores.ndim == cases.x.ndim
         if not fits or not all(a in (1, n) for a, n in zip(scores.shape, cases.x.shape, strict=True)):
             raise HoldfastError(f"a_batch of shape {tuple(scores.shape)} does not fit x_batch {tuple(cases.x.shape)}.")
@@ -169,14 +171,30 @@ class RobustnessRelevant(_RobustnessMetric):
     _criterion = criteria.RobustnessRelevant
 
 
-def _ask(module: Any, inputs: Any, targets: Any, bounds: Bounds, features: FeaturesOf, clip: bool = False) -> Cases:
+def _ask(
+    module: Any, inputs: Any, targets: Any, bounds: Bounds, features: FeaturesOf, clip: Clipping | None = None
+) -> Cases:
     """Return the cases of a batch of Quantus."""
     if not isinstance(module, nn.Module):
         raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
     model = TorchModel(module, bounds)
-    x = torch.as_tensor(np.ascontiguousarray(inputs)).to(model.device, model.dtype)
-    if clip and model.low is not None:
-        x = x.clamp(model.low, model.high)
-    label = None if targets is None else torch.as_tensor(np.asarray(targets)).long()
+    x = _tensor(inputs).to(model.device, model.dtype)
+    x = x if clip is None else clip(x, model)
+    label = None if targets is None else _classes(targets, len(x))
     made = features(x) if callable(features) and not isinstance(features, Tensor) else features
     return model.ask(x, label=label, features=made)
+
+
+def _tensor(given: Any) -> Tensor:
+    """Return an array, a list or a tensor on any device as a tensor."""
+    return given.detach() if isinstance(given, Tensor) else torch.as_tensor(np.ascontiguousarray(given))
+
+
+def _classes(targets: Any, cases: int) -> Tensor:
+    """Return targets as one class for each case: a number, ``[B]``, ``[B, 1]``, or whole numbers that are floats."""
+    given = _tensor(targets)
+    if given.is_floating_point() and not bool((given == given.round()).all()):
+        raise HoldfastError(f"targets must be class numbers, got {given.flatten()[:4].tolist()}.")
+    if given.numel() not in (1, cases):
+        raise HoldfastError(f"targets must be one class for each of {cases} inputs, got {tuple(given.shape)}.")
+    return given.long().reshape(-1).expand(cases)

@@ -1,8 +1,4 @@
-"""Captum: any ``captum.attr`` object as an explainer, and any explainer as a Captum ``Attribution``::
-
-ranking = from_captum(captum.attr.Saliency(net))(cases)
-scores = AsCaptum(hf.GreedyAS(), net, bounds=(0, 1)).attribute(images, target=labels)
-"""
+"""A ``captum.attr`` object as an explainer."""
 
 from __future__ import annotations
 
@@ -15,21 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from captum import attr as captum
-from captum.log import log_usage
 from torch import Tensor, nn
 
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
-from holdfast.errors import HoldfastError, HoldfastWarning
-from holdfast.explainers.explainer import Attribution, Explainer, case_by_case, read_explainer
-from holdfast.features import Features
+from holdfast.errors import HoldfastError
+from holdfast.explainers.explainer import Attribution, case_by_case
 from holdfast.models.model import Access, Queries
-from holdfast.models.torch import Bound, TorchModel, layers_of
+from holdfast.models.torch import TorchModel, layers_of
 from holdfast.reference import FixedReference
-
-# ---------------------------------------------------------------------- from Captum
-
 
 _OWN = ("_multiply_by_inputs", "eps")  # settings that Captum keeps in its objects and that change attributions
 
@@ -206,138 +196,3 @@ def _name(method: Any) -> str:
 
 def _brief(value: Any) -> str:
     return repr(FixedReference(value)) if isinstance(value, Tensor) else repr(value)
-
-
-# ---------------------------------------------------------------------- to Captum
-
-
-class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed here
-    """A holdfast explainer as a Captum ``Attribution``: the scores of its ranking, in the shape of the inputs.
-
-    Args:
-        explainer: An instance, a class that needs no settings, or a name.
-        model: A module or a ``TorchModel``.
-        bounds: The box that inputs of a module live in. Inputs outside, such as those of a NoiseTunnel, are clipped.
-
-    Raises:
-        HoldfastError: An argument is malformed.
-    """
-
-    def __init__(
-        self,
-        explainer: Explainer | type[Explainer] | str,
-        model: nn.Module | TorchModel,
-        bounds: tuple[Bound, Bound] | None = None,
-    ):
-        self._explainer = read_explainer(explainer)
-        if isinstance(model, TorchModel) and bounds is not None:
-            raise HoldfastError("a TorchModel has its own bounds: leave bounds out.")
-        self._model = model if isinstance(model, TorchModel) else TorchModel(model, bounds)
-        super().__init__(self._model.module)
-
-    @log_usage()  # type: ignore[untyped-decorator]  # a NoiseTunnel requires it
-    def attribute(
-        self,
-        inputs: Tensor | tuple[Tensor, ...],
-        target: Any = None,
-        additional_forward_args: Any = None,
-        feature_mask: Tensor | tuple[Tensor, ...] | None = None,
-    ) -> Tensor | tuple[Tensor, ...]:
-        """Return the scores of the ranking.
-
-        Args:
-            inputs: Inputs ``[B, *shape]``, or a tuple of them for a module with several.
-            target: The class to explain, in every form that Captum accepts for outputs ``[B, classes]``. None: the
-                prediction.
-            additional_forward_args: Not supported.
-            feature_mask: Feature numbers from 0, in the shape of the inputs. None: every coordinate is a feature.
-
-        Returns:
-            Scores in the shape of the inputs.
-
-        Raises:
-            HoldfastError: An argument is malformed.
-        """
-        if additional_forward_args is not None:
-            raise HoldfastError("additional_forward_args are not supported: wrap the module in one that contains them.")
-        parts = inputs if isinstance(inputs, tuple) else (inputs,)
-        masks = feature_mask if isinstance(feature_mask, tuple) or feature_mask is None else (feature_mask,)
-        if masks is not None and len(masks) != len(parts):
-            raise HoldfastError(f"feature_mask has {len(masks)} tensors for {len(parts)} inputs: give one for each.")
-        x = parts[0] if len(parts) == 1 else torch.cat([part.flatten(1) for part in parts], 1)
-        model = self._model if len(parts) == 1 else _joined(self._model, parts)
-        x = x.detach().to(model.device, model.dtype)
-        if model.low is not None and model.high is not None:
-            x = x.clamp(model.low, model.high)
-        cases = model.ask(x, label=_labels(target, len(x)), features=_features(masks, parts))
-        ranking = self._explainer(cases)
-        self._model.queries = model.queries
-        for note in ranking.notes:
-            warnings.warn(note, HoldfastWarning, stacklevel=2)
-        scores = cases.features.spread(ranking.scores).expand_as(x)
-        split = scores.split([part[0].numel() for part in parts], 1) if len(parts) > 1 else (scores,)
-        result = tuple(
-            score.reshape(part.shape).to(part if part.is_floating_point() else score, copy=True)
-            for score, part in zip(split, parts, strict=True)
-        )
-        return result if isinstance(inputs, tuple) else result[0]
-
-
-def _joined(model: TorchModel, parts: tuple[Tensor, ...]) -> TorchModel:
-    """Return a model of several inputs as a model of one flat input."""
-    model.check_ready()
-    if any(edge is not None and edge.ndim for edge in (model.low, model.high)):
-        raise HoldfastError("a module with several inputs needs bounds that are two numbers.")
-    return model.with_module(_Joined(model.module, [part.shape[1:] for part in parts]))
-
-
-class _Joined(nn.Module):
-    """A module of several inputs that gets them as one flat input."""
-
-    def __init__(self, module: nn.Module, shapes: list[torch.Size]):
-        super().__init__()
-        self.module, self.shapes = module, shapes
-        self.training = False  # only of this wrapper: the module itself was checked
-
-    def forward(self, rows: Tensor) -> Tensor:
-        parts = rows.split([shape.numel() for shape in self.shapes], 1)
-        out: Tensor = self.module(*(part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)))
-        return out
-
-
-def _labels(target: Any, cases: int) -> Any:
-    """Return Captum's targets as one class for each case; it accepts k, ``(k,)``, lists of either, and tensors."""
-    if target is None:
-        return None
-    if isinstance(target, tuple):
-        target = [target] * cases
-    if isinstance(target, list):
-        target = [k[0] if isinstance(k, tuple) and len(k) == 1 else k for k in target]
-    try:
-        labels = torch.as_tensor(target)
-    except (TypeError, ValueError) as error:
-        raise HoldfastError(f"target must name one class for each input, got {target!r}.") from error
-    return labels.reshape(()) if labels.numel() == 1 else labels
-
-
-def _features(masks: tuple[Tensor, ...] | None, parts: tuple[Tensor, ...]) -> Features:
-    """Return the features of one input or of several joined ones."""
-    joined = len(parts) > 1
-    if masks is None:
-        shape = (sum(part[0].numel() for part in parts),) if joined else tuple(parts[0].shape[1:])
-        return Features.of(torch.arange(sum(part[0].numel() for part in parts)).reshape(1, *shape))
-    ids = []
-    for mask, part in zip(masks, parts, strict=True):
-        try:
-            whole = torch.broadcast_to(mask, (max(1, len(mask) if mask.ndim == part.ndim else 1), *part.shape[1:]))
-        except RuntimeError as error:
-            raise HoldfastError(
-                f"feature_mask of shape {tuple(mask.shape)} does not cover inputs of shape {tuple(part.shape)}."
-            ) from error
-        if whole.is_floating_point() or bool((whole < 0).any()):
-            raise HoldfastError("feature_mask must give every coordinate the number of its feature, from 0.")
-        ids.append(whole.long())
-    if not joined:
-        return Features.of(ids[0])
-    most = max(len(mask) for mask in ids)
-    return Features.of(torch.cat([mask.expand(most, *mask.shape[1:]).flatten(1) for mask in ids], 1))
