@@ -22,6 +22,8 @@ ORDER = [
     "clock",
     "draws",
     "registry",
+    "settings",
+    "tensors",
     "chunks",
     "sizes",
     "features",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from holdfast.errors import HoldfastError
+from holdfast.settings import Read
 
 SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
 """The sizes of the paper: the top 5, 10, … 45 % of the features."""
@@ -18,7 +19,6 @@ FULL = tuple(percent / 100 for percent in range(0, 105, 5))
 LARGEST = max(SIZES)
 """The largest size of the paper. Explainers that choose features one by one need not choose more."""
 
-Size = float | int
 Sizes = float | int | Sequence[float | int] | Tensor | np.ndarray[Any, Any]
 
 
@@ -48,6 +48,10 @@ def read_size(size: Any, name: str = "a size") -> Size:
     check_size(size, name)
     number: Size = size
     return number
+
+
+Size = Annotated[float | int, Read(read_size)]
+"""A share over 0 and up to 1 (float) or a number from 1 (int) of features."""
 
 
 def check_size(size: Any, name: str = "a size") -> None:

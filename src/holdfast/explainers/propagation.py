@@ -21,7 +21,8 @@ from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution, case_by_case
 from holdfast.models.model import Access
 from holdfast.models.torch import TorchModel, layers_of
-from holdfast.reference import Reference, read_reference, reference_points
+from holdfast.reference import Reference, reference_points
+from holdfast.settings import Positive
 
 _INCOMPLETE = 0.01  # the share of the score's change that DeepLift may miss; rounding misses far less
 _RESHAPING = (nn.Flatten, nn.Unflatten, nn.Identity)  # Captum has no rule for them; any rule passes all relevance on
@@ -44,9 +45,6 @@ class DeepLift(Attribution):
     source: ClassVar[str] = "Shrikumar et al. 2017"
     requires: ClassVar[Access] = Access.LAYERS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         from captum import attr as captum
@@ -99,16 +97,12 @@ class Lrp(Attribution):
         seed: Seed of the order of features with equal values.
     """
 
-    epsilon: float = 1e-9
+    epsilon: Positive = 1e-9
     absolute: bool = False
     seed: int = 0
     name: ClassVar[str] = "lrp"
     source: ClassVar[str] = "Bach et al. 2015"
     requires: ClassVar[Access] = Access.LAYERS
-
-    def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise HoldfastError(f"epsilon must be over 0, got {self.epsilon!r}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         from captum import attr as captum

@@ -18,9 +18,10 @@ from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, notes_on
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip
+from holdfast.settings import Settings
 
 
-class Robustness(ABC):
+class Robustness(Settings, ABC):
     """A method that measures Robustness-S: ``method(cases, subsets) -> Radii``.
 
     There are three kinds: an ``Attack`` gives upper bounds, a ``Certificate`` lower bounds, an ``Exact`` method both.
