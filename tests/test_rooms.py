@@ -26,6 +26,7 @@ ORDER = [
     "tensors",
     "chunks",
     "sizes",
+    "feature_shapes",
     "features",
     "models.model",
     "cases",

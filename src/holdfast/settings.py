@@ -147,7 +147,7 @@ def read_setting(given: Any, kind: Any, name: str) -> Any:
     if any(not _is_known(one.base) for one in choices):
         return given
     expected = dict.fromkeys(one.text(plain) for one in fitting or choices)
-    raise HoldfastError(f"{name} must be {' or '.join(expected)}, got {_shown(given)}.")
+    raise HoldfastError(f"{name} must be {' or '.join(expected)}, got {shown_value(given)}.")
 
 
 # ---------------------------------------------------------------------- types
@@ -253,7 +253,7 @@ def _instance(given: Any, registry: Registry[Any], base: Any, name: str) -> Any:
         raise HoldfastError(f"{name}: {error}") from error
 
 
-def _shown(given: Any) -> str:
+def shown_value(given: Any) -> str:
     """Return a value for a message: short, and on one line."""
     try:
         text = " ".join(repr(given).split())

@@ -19,6 +19,7 @@ from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, no
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip
 from holdfast.settings import Settings
+from holdfast.tensors import read_tensor
 
 
 class Robustness(Settings, ABC):
@@ -173,7 +174,7 @@ class Robustness(Settings, ABC):
 def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:
     b, k = subsets.shape[:2]
     shape = tuple(cases.x.shape[1:])
-    start = torch.as_tensor(start)
+    start = read_tensor(start, "start", f"points {(b, k, *shape)}")
     if tuple(start.shape) not in {(b, k, *shape), (b, 1, *shape)} or not bool(torch.isfinite(start).all()):
         raise HoldfastError(
             f"start must be finite points {(b, k, *shape)} or {(b, 1, *shape)}, got {tuple(start.shape)}."
