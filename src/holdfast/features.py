@@ -116,7 +116,7 @@ class Features:
             One feature for each patch, all channels together.
         """
         _, h, w = read_image_shape(shape)
-        size = read_setting(size, Count, "size")
+        size = read_setting(size, Count, "patch size")
         if not 1 <= size <= max(h, w):
             raise HoldfastError(f"patch size must be between 1 and {max(h, w)} for a {h} x {w} image, got {size}.")
         across = -(-w // size)
@@ -143,7 +143,7 @@ class Features:
         except ImportError as error:
             raise HoldfastError('superpixels require scikit-image: pip install "holdfast[superpixels]".') from error
         images = read_tensor(image, "the image", "a float image [C, H, W]").cpu()
-        n = read_setting(n, Count, "n")
+        n = read_setting(n, Count, "the number of segments")
         images = images[None] if images.ndim == 3 else images
         if images.ndim != 4 or not images.is_floating_point() or not bool(torch.isfinite(images).all()):
             raise HoldfastError(f"superpixels need a finite float image [C, H, W], got {tuple(images.shape)}.")

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from holdfast.errors import HoldfastError
-from holdfast.settings import Read
+from holdfast.settings import Read, shown_value
+from holdfast.tensors import read_tensor
 
 SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
 """The sizes of the paper: the top 5, 10, … 45 % of the features."""
@@ -65,7 +66,9 @@ def check_size(size: Any, name: str = "a size") -> None:
         HoldfastError: It is neither.
     """
     if isinstance(size, bool) or not isinstance(size, (int, float)):
-        raise HoldfastError(f"{name} is a share of the features (float) or a number of them (int), got {size!r}.")
+        raise HoldfastError(
+            f"{name} is a share of the features (float) or a number of them (int), got {shown_value(size)}."
+        )
     if isinstance(size, int) and size < 1:
         raise HoldfastError(f"{name} must be at least one feature, got {size}.")
     if isinstance(size, float) and not 0 < size <= 1:
@@ -89,14 +92,21 @@ def read_sizes(sizes: Any) -> tuple[Size, ...]:
         HoldfastError: There is no size, or ``sizes`` is nothing of this kind.
     """
     if isinstance(sizes, (Tensor, np.ndarray, np.generic)):
-        sizes = sizes.tolist()
+        sizes = read_tensor(sizes, "sizes", "shares or numbers of features").tolist()
     if isinstance(sizes, (int, float)):
         return (sizes,)
     if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Sequence):
-        raise HoldfastError(f"sizes must be shares (float) or numbers (int) of features, got {sizes!r}.")
+        raise HoldfastError(f"sizes must be shares (float) or numbers (int) of features, got {shown_value(sizes)}.")
     if not sizes:
         raise HoldfastError("expected at least one size, got none.")
-    return tuple(size.item() if isinstance(size, (np.generic, Tensor)) else size for size in sizes)
+    return tuple(_number(size) for size in sizes)
+
+
+def _number(size: Any) -> Any:
+    """Return a number of NumPy or torch as that of Python."""
+    if isinstance(size, Tensor):
+        size = read_tensor(size, "a size", "a share or a number of features")
+    return size.item() if isinstance(size, np.generic) or (isinstance(size, Tensor) and size.ndim == 0) else size
 
 
 def size_of(size: Size, count: Tensor, name: str = "a size") -> Tensor:

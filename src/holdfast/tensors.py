@@ -64,4 +64,5 @@ def _without_values(read: Tensor) -> str | None:
 def _dense(read: Tensor) -> Tensor:
     read = read.dequantize() if read.is_quantized else read
     read = read if read.layout is torch.strided else read.to_dense()
-    return read.to(_SIGNED.get(read.dtype, read.dtype))
+    small = read.is_floating_point() and read.element_size() == 1  # torch cannot compare numbers of eight bits
+    return read.float() if small else read.to(_SIGNED.get(read.dtype, read.dtype))

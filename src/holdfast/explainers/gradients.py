@@ -12,6 +12,7 @@ from holdfast.cases import Cases, explained
 from holdfast.chunks import Progress, chunked
 from holdfast.draws import generator
 from holdfast.explainers.explainer import Attribution, case_by_case
+from holdfast.models.calls import ModelCall
 from holdfast.models.model import Access, differentiable
 from holdfast.reference import (
     FixedReference,
@@ -81,13 +82,14 @@ class IntegratedGradients(Attribution):
 
         def work(piece: slice) -> Tensor:
             part = cases[piece]
-            attributed: Tensor = method.attribute(
-                part.x,
-                points[piece],
-                additional_forward_args=(part.label, part.target),
-                n_steps=self.steps,
-                internal_batch_size=most if self.steps > most else None,
-            )
+            with ModelCall(part.x, "backward"):
+                attributed: Tensor = method.attribute(
+                    part.x,
+                    points[piece],
+                    additional_forward_args=(part.label, part.target),
+                    n_steps=self.steps,
+                    internal_batch_size=most if self.steps > most else None,
+                )
             return part.features.pool(attributed)
 
         return case_by_case(cases, work, self.steps, progress)

@@ -19,6 +19,7 @@ from holdfast.cases import ANY, Cases, explained
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution, case_by_case
+from holdfast.models.calls import ModelCall
 from holdfast.models.model import Access
 from holdfast.models.torch import TorchModel, layers_of
 from holdfast.reference import Reference, reference_points
@@ -59,7 +60,7 @@ class DeepLift(Attribution):
             def work(piece: slice) -> Tensor:
                 nonlocal missed
                 part = cases[piece]
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), ModelCall(part.x, "backward"):
                     warnings.filterwarnings("ignore", "Setting forward, backward hooks")
                     attributed: Tensor = method.attribute(
                         _leaf(part.x), points[piece], additional_forward_args=(part.label, part.target)
@@ -129,10 +130,11 @@ class Lrp(Attribution):
                         f"Lrp has no rule for a layer of this network, {_layer_in(error)}: set that layer's .rule to "
                         "one of captum.attr._utils.lrp_rules, or use another method."
                     ) from error
-                except RuntimeError as error:
+                except Exception as error:
                     if "used more than once" in str(error):
                         _require_single_use(cases, ruled, "Lrp")
-                    raise
+                    with ModelCall(part.x, "backward"):
+                        raise
                 return attributed.detach()
 
             def work(piece: slice) -> Tensor:

@@ -36,3 +36,11 @@ class ModelCall:
         said = first_line(error)
         named = said if said == f"{type(error).__name__}." else f"{type(error).__name__}: {said}"
         raise HoldfastError(f"the model failed in its {self._direction} pass (rows [{shape}]): {named}") from error
+
+
+def no_gradient() -> HoldfastError:
+    """Return the error for scores that torch cannot differentiate."""
+    return HoldfastError(
+        "the model gives no gradient: its scores are cut off from its inputs, as by detach, no_grad, NumPy or whole "
+        "numbers: remove that, or use a FunctionModel and methods without gradients."
+    )

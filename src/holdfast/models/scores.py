@@ -27,10 +27,12 @@ class Scores:
     Attributes:
         kind: ``"softmax"``: probabilities whose logits torch can observe. ``"probabilities"``: other probabilities.
         classes: The number of classes.
+        varies: Whether other inputs have other scores.
     """
 
     kind: Kind
     classes: int
+    varies: bool = True
 
     @classmethod
     def of(cls, module: nn.Module, rows: Tensor, box: tuple[Tensor | None, Tensor | None], chunk: int | None) -> Scores:
@@ -63,7 +65,7 @@ class Scores:
             kind = "softmax" if last else "probabilities"
         elif bool((score <= tolerance).all()) and torch.allclose(score.logsumexp(1).exp(), one, atol=tolerance):
             kind = "log-probabilities"
-        return cls(kind, out.shape[1])
+        return cls(kind, out.shape[1], bool((out != out[:1]).any()))
 
     def logits(self, module: nn.Module, rows: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the logits of a module that has this kind of scores.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from holdfast.cases import AskableModel
 from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError, HoldfastWarning
-from holdfast.models.calls import ModelCall
+from holdfast.models.calls import ModelCall, no_gradient
 from holdfast.models.execution import Execution, fastest
 from holdfast.models.frame import Bound as Bound
 from holdfast.models.frame import (
@@ -134,6 +134,8 @@ class TorchModel(AskableModel, DifferentiableModel):
             logits = self._logits(points, self._faster(rows), precision)
             value = loss(logits).sum()
             slope = torch.zeros_like(rows)
+            if not value.requires_grad and self._probe(rows).varies:
+                raise no_gradient()
             if value.requires_grad:  # False if no score depends on the input
                 with ModelCall(rows, "backward"):
                     (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
@@ -143,7 +145,10 @@ class TorchModel(AskableModel, DifferentiableModel):
     def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         self._probe(rows)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
-        return self._logits(rows, self.module if exact else self._faster(rows))
+        logits = self._logits(rows, self.module if exact else self._faster(rows))
+        if rows.requires_grad and torch.is_grad_enabled() and not logits.requires_grad:
+            raise no_gradient()
+        return logits
 
     def probabilities(self, scores: Tensor) -> Tensor:
         return scores.softmax(1)
