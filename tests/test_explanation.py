@@ -89,7 +89,7 @@ def test_nothing_is_proven_by_a_point_outside_the_box() -> None:
     [
         (lambda: hf.TorchModel(small_net(), classes=NUMBER), "classes must be names of all classes"),
         (lambda: hf.TorchModel(small_net(), classes="cat"), "classes must be names of all classes"),
-        (lambda: _cases().model.ask(torch.rand(1, 5)), r"failed in its forward pass \(5,\)"),
+        (lambda: _cases().model.ask(torch.rand(1, 5)), r"failed in its forward pass"),
         (lambda: _cases().model.ask(torch.rand(1, 12), features=["a"]), "feature ids must be integers"),
         (lambda: hf.MinNorm()(_cases(), "a"), r"subsets must be bool \[B, K, d\]"),
         (lambda: hf.Random()(_cases()[5:]), "there is no case to work on"),

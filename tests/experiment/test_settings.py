@@ -93,12 +93,12 @@ VALUES = [
     (
         "examples = 2\ncascade",
         "examples = 0\ncascade",
-        "analyses.sanity: SanityAnalysis.examples must be a whole number >= 1, got 0",
+        "SanityAnalysis.examples must be a whole number >= 1, got 0",
     ),
     (
         "radius = 0.1",
         "radius = inf",
-        "analyses.sensitivity: SensitivityAnalysis.radius must be a finite number > 0, got inf",
+        "SensitivityAnalysis.radius must be a finite number > 0, got inf",
     ),
     ('["Insertion", "Insertion, margin"]', '["In"]', "digits.criteria should be of Robust.*, got 'In'"),
     ('of = "Grad"', 'of = "Gred"', "explainers.EG, other digits.of should be one of Grad, .*, got 'Gred'"),
@@ -132,7 +132,7 @@ VALUES = [
     (
         "[gallery]",
         '[model]\nuse = "mnist-cnn"\nepochs = 0\n[gallery]',
-        "model: MnistCnn.epochs must be a whole number >= 1, got 0",
+        "MnistCnn.epochs must be a whole .* >= 1, got 0",
     ),
 ]
 
