@@ -79,7 +79,7 @@ class Network(Settings, ABC):
     def __post_init__(self) -> None:
         if bool(self.variant) != self.variants:
             shown = f"{self.name}:NAME" if self.variants else self.name
-            raise HoldfastError(f"expected the network {shown}, got {self.full_name}.")
+            raise HoldfastError(f"expected the network {shown}, got {' '.join(self.full_name.split())}.")
 
     @property
     def full_name(self) -> str:

@@ -32,6 +32,8 @@ class ModelCall:
     ) -> None:
         if not isinstance(error, Exception) or isinstance(error, HoldfastError) or out_of_memory(error):
             return
+        if self._direction == "backward" and "not have been used in the graph" in str(error):
+            raise no_gradient() from error
         shape = ", ".join(map(str, self._rows.shape))
         said = first_line(error)
         named = said if said == f"{type(error).__name__}." else f"{type(error).__name__}: {said}"

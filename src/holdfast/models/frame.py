@@ -50,7 +50,10 @@ def _pair(given: Any, name: str, expected: str) -> list[Tensor]:
 
 def _length(given: Any) -> int:
     """Return the length of a sequence; 0 for a tensor without one."""
-    return len(given) if getattr(given, "ndim", 1) else 0
+    try:
+        return len(given)
+    except (TypeError, RuntimeError):  # no axis, or a nested tensor
+        return 0
 
 
 def _check_broadcast(low: Tensor, high: Tensor, name: str) -> None:
@@ -94,7 +97,7 @@ def shown_bounds(low: Tensor | None, high: Tensor | None) -> str:
 
 def read_class_names(classes: Any) -> tuple[str, ...]:
     """Return names of classes as a tuple; refuse a value that is not a sequence of names, such as a string."""
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
+    if isinstance(classes, str) or not isinstance(classes, Iterable) or getattr(classes, "ndim", 1) != 1:
         raise HoldfastError(
             f"classes must be names of all classes, such as ['cat', 'dog'], got {shown_value(classes)}."
         )

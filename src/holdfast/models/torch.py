@@ -133,12 +133,13 @@ class TorchModel(AskableModel, DifferentiableModel):
             precision = self.execution.low_precision if low_precision else None
             logits = self._logits(points, self._faster(rows), precision)
             value = loss(logits).sum()
-            slope = torch.zeros_like(rows)
-            if not value.requires_grad and self._probe(rows).varies:
-                raise no_gradient()
-            if value.requires_grad:  # False if no score depends on the input
+            found = None
+            if value.requires_grad:
                 with ModelCall(rows, "backward"):
-                    (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
+                    (found,) = torch.autograd.grad(value, points, allow_unused=True)
+            if found is None and self._probe(rows).varies:
+                raise no_gradient()
+            slope = torch.zeros_like(rows) if found is None else found  # zeros: no score depends on the input
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
 
