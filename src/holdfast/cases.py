@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
 from holdfast.features import Features
 from holdfast.models.model import Model
+from holdfast.settings import shown_value
+from holdfast.tensors import read_tensor
 
 ANY = -1
 """The target of an untargeted question: any class but the label."""
@@ -59,10 +61,12 @@ class Cases:
 
     def __getitem__(self, which: int | slice | Tensor | Sequence[int]) -> Cases:
         if not isinstance(which, slice):
-            which = torch.as_tensor(which, device=self.x.device)
-            which = which[None] if which.ndim == 0 else which
+            which = _indices(which, len(self)).to(self.x.device)
         features = self.features.at(which)
         return Cases(self.model, self.x[which], self.label[which], self.target[which], features)
+
+    def __iter__(self) -> Iterator[Cases]:
+        return (self[case] for case in range(len(self)))
 
     def __repr__(self) -> str:
         aim = "untargeted" if bool((self.target == ANY).all()) else "targeted"
@@ -76,7 +80,7 @@ class Cases:
         model.check_ready()
         x = _inputs(model, x)
         bound = _features(features, x)
-        scores = _scores(model, x)
+        scores = model(x, exact=True)
         if not bool(torch.isfinite(scores).all()):
             raise HoldfastError("the model returns NaN or infinite scores for these inputs.")
         model.warn_if_saturated(scores)
@@ -101,10 +105,7 @@ class Cases:
         Raises:
             HoldfastError: The type or the shape is wrong.
         """
-        try:
-            checked = torch.as_tensor(subsets)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise HoldfastError(f"subsets must be bool [B, K, d]: {first_line(error)}") from error
+        checked = read_tensor(subsets, "subsets", "bool [B, K, d]")
         d = self.features.count
         if checked.dtype != torch.bool:
             raise HoldfastError(f"subsets must be bool (True: in the subset), got {checked.dtype}.")
@@ -153,33 +154,34 @@ def check_cases(cases: object) -> None:
     cases.model.check_ready()
 
 
+def _indices(given: Any, count: int) -> Tensor:
+    """Return the numbers of some of the cases, or a mask of them."""
+    which = read_tensor(given, "the index of cases", "whole numbers, a mask or a slice")
+    which = which[None] if which.ndim == 0 else which
+    mask = which.dtype == torch.bool and which.shape == (count,)
+    empty = which.numel() == 0
+    if which.ndim != 1 or not (mask or empty or not (which.is_floating_point() or which.dtype == torch.bool)):
+        raise HoldfastError(
+            f"cases are chosen by whole numbers, a mask [{count}] or a slice, got {shown_value(given)}."
+        )
+    if not mask and bool(((which < -count) | (which >= count)).any()):
+        raise HoldfastError(f"there are {count} cases, got the index {shown_value(given)}.")
+    return which if mask else which.long()
+
+
 def _inputs(model: Model, given: Any) -> Tensor:
-    try:
-        x: Tensor = torch.as_tensor(given)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise HoldfastError(f"x must be a tensor or an array [B, *shape]: {first_line(error)}") from error
+    x = read_tensor(given, "x", "a tensor or an array [B, *shape]")
     if x.ndim < 2 or not x.numel():
         raise HoldfastError(f"x must be a batch [B, *shape] with B >= 1, got shape {tuple(x.shape)}.")
     if not x.is_floating_point():
         raise HoldfastError(f"x must be floating point, got {x.dtype}: scale it to the model's inputs first.")
-    x = x.detach().to(model.device, model.dtype)
+    x = x.to(model.device, model.dtype)
     if not bool(torch.isfinite(x).all()):
         bad = int((~torch.isfinite(x)).flatten(1).any(1).nonzero()[0])
         raise HoldfastError(f"x holds NaN or infinity, first in case {bad}.")
     if model.low is not None and model.high is not None:
         _check_bounds(x, model.low, model.high)
     return x
-
-
-def _scores(model: Model, x: Tensor) -> Tensor:
-    """Ask the model about all inputs; what it cannot take is refused in one sentence."""
-    try:
-        return model(x, exact=True)
-    except (torch.OutOfMemoryError, HoldfastError):
-        raise
-    except (RuntimeError, IndexError, ValueError, TypeError) as error:
-        shape = tuple(x.shape[1:])
-        raise HoldfastError(f"the model cannot take inputs of shape {shape}: {first_line(error)}") from error
 
 
 def _check_bounds(x: Tensor, low: Tensor, high: Tensor) -> None:
@@ -214,10 +216,7 @@ def _classes(name: str, value: Any, cases: int, model: Model) -> Tensor:
         value = model.class_number(value)
     elif isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype.kind in "UO"):
         value = [model.class_number(one) if isinstance(one, str) else one for one in value]
-    try:
-        given = torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        raise HoldfastError(f"{name} must be class numbers or names, got {value!r}.") from error
+    given = read_tensor(value, name, "class numbers or names")
     if given.is_floating_point() or given.dtype == torch.bool:
         raise HoldfastError(f"{name} must be class numbers or names, got {given.dtype}.")
     if given.ndim > 1 or (given.ndim == 1 and len(given) != cases):

@@ -12,6 +12,7 @@ from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion, read_criterion
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking, features_of
+from holdfast.settings import shown_value
 from holdfast.sizes import FULL as FULL
 from holdfast.sizes import SIZES as SIZES
 from holdfast.sizes import Sizes, read_sizes
@@ -110,7 +111,8 @@ def trace(
     numbers = read_sizes(sizes)
     if {type(size) for size in numbers} not in ({float}, {int}) or list(numbers) != sorted(set(numbers)):
         raise HoldfastError(
-            f"sizes must be rising shares of the features between 0 and 1 or rising numbers of them, got {sizes!r}."
+            "sizes must be rising shares of the features between 0 and 1 or rising numbers of them, got "
+            f"{shown_value(sizes)}."
         )
     relevant = ranking.top(numbers)
     values = criterion(cases, relevant, progress=progress)

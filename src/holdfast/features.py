@@ -10,7 +10,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, first_line, unknown_name
+from holdfast.errors import HoldfastError, unknown_name
+from holdfast.feature_shapes import read_groups, read_image_shape
+from holdfast.settings import Count, read_setting, shown_value
+from holdfast.tensors import read_tensor
 
 FIXED = -1
 """The id of coordinates that belong to no feature and never move."""
@@ -42,8 +45,14 @@ class Features:
     names: tuple[tuple[str, ...], ...] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", read_tensor(self.ids, "feature ids", "integers [N, *shape]"))
+        object.__setattr__(self, "count", read_setting(self.count, Count, "count"))
+        if self.ids.is_floating_point() or self.ids.dtype == torch.bool or not self.ids.numel():
+            raise HoldfastError(f"feature ids must be integers, got {self.ids.dtype} of {tuple(self.ids.shape)}.")
         if self.names is None:
             return
+        if not isinstance(self.names, (list, tuple)) or not all(isinstance(one, (str, Sequence)) for one in self.names):
+            raise HoldfastError(f"names must be texts, one for each feature, got {shown_value(self.names)}.")
         flat = all(isinstance(one, str) for one in self.names)
         names = (tuple(map(str, self.names)),) if flat else tuple(tuple(map(str, one)) for one in self.names)
         if len(names) != 1 and len(names) != len(self.ids):
@@ -69,7 +78,7 @@ class Features:
         Raises:
             HoldfastError: The text is not one of these, or does not fit the inputs.
         """
-        kind, _, size = text.partition(":")
+        kind, _, size = read_setting(text, str, "features").partition(":")
         shape = tuple(x.shape[1:])
         if kind == "pixels" and not size:
             return cls.pixels(shape)
@@ -88,7 +97,7 @@ class Features:
         Returns:
             One feature for each pixel, or for each colour value.
         """
-        c, h, w = _image_shape(shape)
+        c, h, w = read_image_shape(shape)
         if channels not in ("joint", "separate"):
             raise HoldfastError(f'channels must be "joint" or "separate", got {channels!r}.')
         depth = 1 if channels == "joint" else c
@@ -106,7 +115,8 @@ class Features:
         Returns:
             One feature for each patch, all channels together.
         """
-        _, h, w = _image_shape(shape)
+        _, h, w = read_image_shape(shape)
+        size = read_setting(size, Count, "patch size")
         if not 1 <= size <= max(h, w):
             raise HoldfastError(f"patch size must be between 1 and {max(h, w)} for a {h} x {w} image, got {size}.")
         across = -(-w // size)
@@ -132,7 +142,8 @@ class Features:
             from skimage.segmentation import slic  # an optional extra, heavy to import
         except ImportError as error:
             raise HoldfastError('superpixels require scikit-image: pip install "holdfast[superpixels]".') from error
-        images = torch.as_tensor(image).detach().cpu()
+        images = read_tensor(image, "the image", "a float image [C, H, W]").cpu()
+        n = read_setting(n, Count, "the number of segments")
         images = images[None] if images.ndim == 3 else images
         if images.ndim != 4 or not images.is_floating_point() or not bool(torch.isfinite(images).all()):
             raise HoldfastError(f"superpixels need a finite float image [C, H, W], got {tuple(images.shape)}.")
@@ -159,11 +170,11 @@ class Features:
         Returns:
             One feature for each token or word.
         """
-        mask = torch.as_tensor(attention_mask)
+        mask = read_tensor(attention_mask, "attention_mask", "[B, L] of zeros and ones")
         if mask.ndim != 2 or not bool(((mask == 0) | (mask == 1)).all()):
             raise HoldfastError(f"attention_mask must be [B, L] of zeros and ones, got shape {tuple(mask.shape)}.")
         length = mask.shape[1]
-        ids = torch.arange(length).expand_as(mask) if words is None else torch.as_tensor(words)
+        ids = torch.arange(length).expand_as(mask) if words is None else read_tensor(words, "words", "integers [B, L]")
         if ids.shape != mask.shape or ids.is_floating_point():
             raise HoldfastError(f"words must be integers of shape {tuple(mask.shape)}, got {tuple(ids.shape)}.")
         ids = torch.where(mask.bool() & (ids >= 0), ids.long(), FIXED)
@@ -189,9 +200,8 @@ class Features:
         Raises:
             HoldfastError: A group is empty, a column is used twice, or names and groups differ in number.
         """
-        if isinstance(groups, int):
-            groups = list(range(groups))
-        lists = [[group] if isinstance(group, int) else list(group) for group in groups]
+        n = read_setting(n, Count | None, "n")
+        lists = read_groups(groups)
         members = [column for group in lists for column in group]
         if not members or any(not group for group in lists):
             raise HoldfastError("columns need at least one feature and at least one column in each.")
@@ -203,7 +213,7 @@ class Features:
         ids = torch.full((1, width), FIXED)
         for feature, group in enumerate(lists):
             ids[0, group] = feature
-        return cls(ids, len(lists), "columns", None if names is None else tuple(names))  # type: ignore[arg-type]  # checked when made
+        return cls(ids, len(lists), "columns", names)  # type: ignore[arg-type]  # checked when made
 
     @classmethod
     def of(cls, ids: Any) -> Features:
@@ -215,11 +225,8 @@ class Features:
         Returns:
             One feature for each id from 0 to the largest.
         """
-        try:
-            ids = torch.as_tensor(ids)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise HoldfastError(f"feature ids must be integers: {first_line(error)}") from error
-        if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        ids = read_tensor(ids, "feature ids", "integers")
+        if ids.is_floating_point() or ids.dtype == torch.bool:
             raise HoldfastError(f"feature ids must be integers, got {ids.dtype}.")
         return cls._counted(ids.long().clamp_min(FIXED), "groups")
 
@@ -251,6 +258,8 @@ class Features:
                 f"features of shape {tuple(self.ids.shape)} do not fit inputs of shape {tuple(x.shape)}: "
                 "expected [*shape] or [B, *shape]."
             )
+        if int(self.ids.max()) >= self.count:
+            raise HoldfastError(f"count must be over the largest feature id {int(self.ids.max())}, got {self.count}.")
         return replace(self, ids=ids)
 
     def at(self, which: slice | Tensor) -> Features:
@@ -338,10 +347,3 @@ class Features:
         flat = self.ids.flatten(1).expand(len(values), -1)
         sums = values.new_zeros(len(values), self.count + 1)
         return sums.scatter_add_(1, flat + 1, values.flatten(1))[:, 1:]  # slot 0 takes the FIXED ones
-
-
-def _image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
-    if len(shape) != 3 or min(shape) < 1:
-        raise HoldfastError(f"expected an image shape (channels, height, width), got {tuple(shape)}.")
-    c, h, w = shape
-    return c, h, w

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from holdfast.cases import Cases, check_cases
 from holdfast.draws import generator
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
+from holdfast.settings import read_setting
 from holdfast.sizes import Sizes, read_sizes, size_of
 from holdfast.sizes import check_size as check_size
 from holdfast.sizes import size_text as size_text
+from holdfast.tensors import read_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +48,17 @@ class Ranking:
     uninformative: Tensor = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
-        for name in ("order", "scores", "count"):
-            object.__setattr__(self, name, torch.as_tensor(getattr(self, name)))
+        optional = [name for name in ("uncertain", "uninformative") if getattr(self, name) is not None]
+        for name in ("order", "scores", "count", *optional):
+            object.__setattr__(self, name, read_tensor(getattr(self, name), name))
         if self.uninformative is None:
             object.__setattr__(self, "uninformative", torch.zeros_like(self.count, dtype=torch.bool))
         if self.order.shape != self.scores.shape or self.order.ndim != 2:
             raise HoldfastError(
                 f"order and scores must both be [B, d], got {tuple(self.order.shape)} and {tuple(self.scores.shape)}."
             )
+        if self.count.shape != self.order.shape[:1]:
+            raise HoldfastError(f"count must be [B] = [{len(self.order)}], got {tuple(self.count.shape)}.")
         every = torch.arange(self.order.shape[1], device=self.order.device)
         if not bool((self.order.sort(1).values == every).all()):
             raise HoldfastError(f"order must name each of the {len(every)} features of a case once.")
@@ -93,6 +98,7 @@ class Ranking:
             HoldfastError: The shape does not fit the cases, or scores are not finite.
         """
         check_cases(cases)
+        ties = read_setting(ties, int | None, "ties")
         scores = _feature_scores(cases, scores)
         if not bool(torch.isfinite(scores).all()):
             raise HoldfastError("scores must be finite to give an order, got NaN or infinity.")
@@ -116,6 +122,8 @@ class Ranking:
         Returns:
             One ranking of all cases.
         """
+        if not rankings or len({one.order.shape[1] for one in rankings}) > 1:
+            raise HoldfastError("expected one ranking or more, all with the same number of features.")
         order, scores = torch.cat([one.order for one in rankings]), torch.cat([one.scores for one in rankings])
         count = torch.cat([one.count for one in rankings])
         return cls(order, scores, count, uninformative=torch.cat([one.uninformative for one in rankings]))
@@ -151,10 +159,8 @@ def _is_empty(size: float | int) -> bool:
 
 def _feature_scores(cases: Cases, given: Any) -> Tensor:
     """Return scores ``[B, d]``; scores of coordinates are summed over each feature."""
-    try:
-        scores: Tensor = torch.as_tensor(given).detach().to(cases.x.device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise HoldfastError(f"scores must be a tensor or an array [B, d]: {first_line(error)}") from error
+    scores = read_tensor(given, "scores", "a tensor or an array [B, d]").to(cases.x.device)
+    shape_given = tuple(scores.shape)
     scores = scores if scores.is_floating_point() else scores.to(cases.x)
     expected, shape = (len(cases), cases.features.count), tuple(cases.x.shape)
     if scores.shape == expected:
@@ -163,12 +169,8 @@ def _feature_scores(cases: Cases, given: Any) -> Tensor:
         scores = scores[:, None]  # a map of an image has one channel
     fits = scores.ndim == len(shape) and len(scores) == shape[0]
     if not fits or any(ours not in (1, theirs) for ours, theirs in zip(scores.shape, shape, strict=True)):
-        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {_shape(given)}.")
+        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {shape_given}.")
     if scores[0].numel() == 1 < cases.x[0].numel():
-        raise HoldfastError(f"scores of shape {_shape(given)} give all features of a case the same score.")
+        raise HoldfastError(f"scores of shape {shape_given} give all features of a case the same score.")
     # Channels that share a feature stay one channel: their score counts once.
     return cases.features.pool(scores.expand(torch.broadcast_shapes(scores.shape, cases.features.ids.shape)))
-
-
-def _shape(given: Any) -> tuple[int, ...]:
-    return tuple(torch.as_tensor(given).shape)

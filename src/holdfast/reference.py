@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from holdfast.cases import ANY, Cases, explained
 from holdfast.chunks import Progress, chunked
 from holdfast.draws import generator
 from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.settings import Read
+from holdfast.tensors import read_tensor
 
 
 class FixedReference:
@@ -28,7 +30,7 @@ class FixedReference:
     """
 
     def __init__(self, values: Any):
-        self.values = torch.as_tensor(values).detach()
+        self.values = read_tensor(values, "reference values")
         content = self.values.cpu().contiguous().double().numpy().tobytes()
         self._digest = hashlib.sha256(content).hexdigest()[:12]
 
@@ -46,7 +48,7 @@ class FixedReference:
         Raises:
             HoldfastError: It is something else, or empty.
         """
-        values = given if isinstance(given, str) else read_reference(given, name)
+        values = given if given is None or isinstance(given, str) else read_reference(given, name)
         if not isinstance(values, cls) or values.values.ndim < 2 or not len(values.values):
             raise HoldfastError(f"{name} must be a tensor of inputs [N, *shape], got {values!r}.")
         return values
@@ -83,7 +85,7 @@ class RandomWords(FixedReference):
     """
 
     def __init__(self, vectors: Any):
-        values = torch.as_tensor(vectors)
+        values = read_tensor(vectors, "word vectors", "floats [V, E]")
         if values.ndim != 2 or not len(values) or not values.is_floating_point():
             raise HoldfastError(f"word vectors must be floats [V, E], got {values.dtype} of {tuple(values.shape)}.")
         if not bool(torch.isfinite(values).all()):
@@ -93,13 +95,6 @@ class RandomWords(FixedReference):
     def __repr__(self) -> str:
         return f"RandomWords({super().__repr__()})"
 
-
-Reference = float | Tensor | FixedReference | Literal["blur", "mean", "uniform"]
-"""A number, a tensor of values, or a way to make them.
-
-``"blur"`` and ``"mean"`` are computed from each image, ``"uniform"`` is noise inside the model's bounds. For embedded
-text, ``RandomWords(vectors)`` replaces the words that are removed by random ones.
-"""
 
 Score = Literal["logit", "probability", "margin"]
 """The score of the label: its logit, its probability, or its logit minus the largest logit of another class.
@@ -131,15 +126,23 @@ def read_reference(given: Any, name: str = "reference") -> float | FixedReferenc
         return given  # type: ignore[return-value]  # mypy does not narrow a string by a tuple
     if isinstance(given, FixedReference):
         return given
-    try:
-        values = torch.as_tensor(given, dtype=torch.double if isinstance(given, float) else None)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise HoldfastError(f"{expected}, got {type(given).__name__}.") from error
-    if values.dtype == torch.bool or values.is_complex():
+    given = torch.tensor(given, dtype=torch.double) if isinstance(given, float) else given
+    values = read_tensor(given, name, expected.removeprefix(f"{name} must be "))
+    if values.dtype == torch.bool:
         raise HoldfastError(f"{expected}, got {values.dtype}.")
     if not bool(torch.isfinite(values).all()):
         raise HoldfastError(f"{name} holds NaN or infinity.")
     return float(values) if values.ndim == 0 else FixedReference(values)
+
+
+Reference = Annotated[float | Tensor | FixedReference | Literal["blur", "mean", "uniform"], Read(read_reference)]
+"""A number, a tensor of values, or a way to make them.
+
+``"blur"`` and ``"mean"`` are computed from each image, ``"uniform"`` is noise inside the model's bounds. For embedded
+text, ``RandomWords(vectors)`` replaces the words that are removed by random ones.
+"""
+References = Annotated[Tensor | FixedReference, Read(FixedReference.inputs)]
+"""Several inputs ``[N, *shape]``."""
 
 
 def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tensor:

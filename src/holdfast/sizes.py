@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from holdfast.errors import HoldfastError
+from holdfast.settings import Read, shown_value
+from holdfast.tensors import read_tensor
 
 SIZES = tuple(percent / 100 for percent in range(5, 50, 5))
 """The sizes of the paper: the top 5, 10, … 45 % of the features."""
@@ -18,7 +20,6 @@ FULL = tuple(percent / 100 for percent in range(0, 105, 5))
 LARGEST = max(SIZES)
 """The largest size of the paper. Explainers that choose features one by one need not choose more."""
 
-Size = float | int
 Sizes = float | int | Sequence[float | int] | Tensor | np.ndarray[Any, Any]
 
 
@@ -50,6 +51,10 @@ def read_size(size: Any, name: str = "a size") -> Size:
     return number
 
 
+Size = Annotated[float | int, Read(read_size)]
+"""A share over 0 and up to 1 (float) or a number from 1 (int) of features."""
+
+
 def check_size(size: Any, name: str = "a size") -> None:
     """Refuse what is neither a share over 0 and up to 1 (float) nor a number of features from 1 (int).
 
@@ -61,7 +66,9 @@ def check_size(size: Any, name: str = "a size") -> None:
         HoldfastError: It is neither.
     """
     if isinstance(size, bool) or not isinstance(size, (int, float)):
-        raise HoldfastError(f"{name} is a share of the features (float) or a number of them (int), got {size!r}.")
+        raise HoldfastError(
+            f"{name} is a share of the features (float) or a number of them (int), got {shown_value(size)}."
+        )
     if isinstance(size, int) and size < 1:
         raise HoldfastError(f"{name} must be at least one feature, got {size}.")
     if isinstance(size, float) and not 0 < size <= 1:
@@ -85,14 +92,21 @@ def read_sizes(sizes: Any) -> tuple[Size, ...]:
         HoldfastError: There is no size, or ``sizes`` is nothing of this kind.
     """
     if isinstance(sizes, (Tensor, np.ndarray, np.generic)):
-        sizes = sizes.tolist()
+        sizes = read_tensor(sizes, "sizes", "shares or numbers of features").tolist()
     if isinstance(sizes, (int, float)):
         return (sizes,)
     if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Sequence):
-        raise HoldfastError(f"sizes must be shares (float) or numbers (int) of features, got {sizes!r}.")
+        raise HoldfastError(f"sizes must be shares (float) or numbers (int) of features, got {shown_value(sizes)}.")
     if not sizes:
         raise HoldfastError("expected at least one size, got none.")
-    return tuple(size.item() if isinstance(size, (np.generic, Tensor)) else size for size in sizes)
+    return tuple(_number(size) for size in sizes)
+
+
+def _number(size: Any) -> Any:
+    """Return a number of NumPy or torch as that of Python."""
+    if isinstance(size, Tensor):
+        size = read_tensor(size, "a size", "a share or a number of features")
+    return size.item() if isinstance(size, np.generic) or (isinstance(size, Tensor) and size.ndim == 0) else size
 
 
 def size_of(size: Size, count: Tensor, name: str = "a size") -> Tensor:

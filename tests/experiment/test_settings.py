@@ -41,7 +41,7 @@ VALUES = [
         'use = "mist"',
         "data.use: there is no data set 'mist'.* mnist.*eraser-movies, fashion-mnist, mnist, photo",
     ),
-    ("count = 3", "count = 0", "data: first must be at least 0 and count at least 1, got 10 and 0"),
+    ("count = 3", "count = 0", "data: MnistData.count must be a whole number >= 1, got 0"),
     ("count = 3", 'count = "3"', "data.count should be a valid integer, got '3'"),
     ("first = 10", "frist = 10", "data.frist is not a setting of mnist: use root, first, count"),
     (
@@ -50,7 +50,7 @@ VALUES = [
         "explainers.Grad.use: there is no explainer 'gard'.* grad .*anchor, bbmp, .*, random",
     ),
     ('use = "random"', 'use = "random"\nsead = 1', "explainers.Random.sead is not a setting of random: use seed"),
-    ("step = 0.2", "step = -0.2", "explainers.Greedy-AS: step must be a share over 0"),
+    ("step = 0.2", "step = -0.2", "explainers.Greedy-AS: GreedyAS.step must be a share over 0"),
     (
         "step = 0.2",
         "objective = 3",
@@ -89,9 +89,17 @@ VALUES = [
         "analyses.sensitivity.methods should be of Grad, .*, got 'Grat'",
     ),
     ('methods = ["Grad", "Random"]', 'methods = "Grad"', "analyses.sensitivity.methods should be a list.*, got 'Grad'"),
-    ("seeds = 2", "seeds = 1", "analyses.diagnostics: a spread needs at least two seeds, got 1"),
-    ("examples = 2\ncascade", "examples = 0\ncascade", "analyses.sanity.examples should be at least 1, got 0"),
-    ("radius = 0.1", "radius = inf", "analyses.sensitivity: sensitivity needs a finite radius > 0 .*, got inf"),
+    ("seeds = 2", "seeds = 1", "analyses.diagnostics: DiagnosticsAnalysis.seeds must be a whole number >= 2, got 1"),
+    (
+        "examples = 2\ncascade",
+        "examples = 0\ncascade",
+        "SanityAnalysis.examples must be a whole number >= 1, got 0",
+    ),
+    (
+        "radius = 0.1",
+        "radius = inf",
+        "SensitivityAnalysis.radius must be a finite number > 0, got inf",
+    ),
     ('["Insertion", "Insertion, margin"]', '["In"]', "digits.criteria should be of Robust.*, got 'In'"),
     ('of = "Grad"', 'of = "Gred"', "explainers.EG, other digits.of should be one of Grad, .*, got 'Gred'"),
     ("{ first = 200, count = 5 }", "3", r"digits.references should be \{ first = N, count = N \}: .*, got 3"),
@@ -116,12 +124,16 @@ VALUES = [
     ('["uniform", 0, 1]', "3", "analyses.references.values should be a list, got 3"),
     ("patches:7", "patches:x", "features must be pixels, patches:N or superpixels:N, got 'patches:x'"),
     ("patches:7", "words", "features must be pixels, patches:N or superpixels:N, got 'words'"),
-    ("targets = 1", "targets = -1", "gallery: examples must be >= 1 and targets >= 0, got 2 and -1"),
-    ("targets = 1", "top = 1.5", "gallery: top must be a share over 0 and at most 1"),
+    ("targets = 1", "targets = -1", "gallery: Gallery.targets must be a whole number >= 0, got -1"),
+    ("targets = 1", "top = 1.5", "gallery: Gallery.top must be a share over 0 and at most 1"),
     ("targets = 1", "tops = 1", "gallery.tops is not a setting of the gallery: use examples, top, targets, judge"),
     ("block = 2", 'block = 2\nengine = "rai"', "engine: there is no engine 'rai'.* ray.*local, ray"),
     ("[gallery]", '[model]\nuse = "mnist-cn"\n[gallery]', "model.use should be mnist-cnn for mnist, got 'mnist-cn'"),
-    ("[gallery]", '[model]\nuse = "mnist-cnn"\nepochs = 0\n[gallery]', "model: epochs must be at least 1, got 0"),
+    (
+        "[gallery]",
+        '[model]\nuse = "mnist-cnn"\nepochs = 0\n[gallery]',
+        "MnistCnn.epochs must be a whole .* >= 1, got 0",
+    ),
 ]
 
 

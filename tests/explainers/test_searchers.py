@@ -244,9 +244,9 @@ def test_decisions_must_be_decisions() -> None:
         hf.FunctionModel(lambda rows: rows[0, :1].repeat(7).astype(int), classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="decisions from 0 to 1, it returned 5 to"):
         hf.FunctionModel(lambda rows: rows[:, 0].astype(int) + 5, classes=2).ask(x)
-    with pytest.raises(hf.HoldfastError, match="must return numbers"):
+    with pytest.raises(hf.HoldfastError, match="must be numbers"):
         hf.FunctionModel(lambda rows: np.array(["cat"] * len(rows)), classes=2).ask(x)
-    with pytest.raises(hf.HoldfastError, match="classes must be at least 2"):
+    with pytest.raises(hf.HoldfastError, match="classes must be a whole number >= 2"):
         hf.FunctionModel(lambda rows: rows, classes=1)
     with pytest.raises(hf.HoldfastError, match="expected a function"):
         hf.FunctionModel(3)  # type: ignore[arg-type]  # wrong on purpose

@@ -118,9 +118,9 @@ def test_a_network_without_weights_works() -> None:
         (lambda: hf.TorchModel(nn.Linear(3, 2).eval(), bounds=(1, 0)), "low < high"),
         (lambda: hf.TorchModel(nn.Linear(3, 2).eval(), bounds=(0, float("inf"))), "finite"),
         (lambda: hf.TorchModel(nn.Linear(3, 2).eval(), bounds=3), "bounds must be"),  # type: ignore[arg-type]  # wrong on purpose
-        (lambda: hf.TorchModel(nn.Linear(3, 2).eval(), chunk=0), "at least one row"),
+        (lambda: hf.TorchModel(nn.Linear(3, 2).eval(), chunk=0), "a whole number >= 1"),
         (lambda: hf.TorchModel(nn.Linear(3, 1).eval()).ask(torch.rand(2, 3)), "one column"),
-        (lambda: hf.TorchModel(nn.Linear(4, 2).eval()).ask(torch.rand(2, 3)), "cannot take inputs of shape"),
+        (lambda: hf.TorchModel(nn.Linear(4, 2).eval()).ask(torch.rand(2, 3)), "failed in its forward pass"),
         (lambda: hf.TorchModel(nn.Conv1d(2, 2, 1).eval()).ask(torch.rand(3, 2, 5)), r"must return \[R, classes\]"),
         (lambda: hf.TorchModel(nn.LSTM(3, 2).eval()).ask(torch.rand(2, 3)), "must return a tensor"),
     ],

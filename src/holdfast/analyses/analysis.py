@@ -20,6 +20,7 @@ from holdfast.models.model import Queries
 from holdfast.ranking import Ranking
 from holdfast.reference import FixedReference
 from holdfast.registry import Registry
+from holdfast.settings import Settings
 from holdfast.table import Table
 
 Arrays = dict[str, np.ndarray]
@@ -151,7 +152,7 @@ class Stored(Protocol):
         """Return, by method, the cost of its ranking; of two, of the one for Robustness-S̄r."""
 
 
-class Analysis(ABC):
+class Analysis(Settings, ABC):
     """An analysis of an experiment. Subclass as a frozen dataclass whose fields are its settings.
 
     A subclass that sets ``name`` can be used as ``[analyses.NAME]`` in experiment files, and appears in reports.

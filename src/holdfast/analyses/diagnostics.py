@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking, size_text
 from holdfast.robustness import Judge, MinNorm, Robustness
+from holdfast.settings import Count, Range
 from holdfast.table import Table
 
 SEARCH = MinNorm(steps=40, restarts=2)
@@ -166,17 +167,13 @@ class DiagnosticsAnalysis(Analysis):
         sizes: The sizes of the fixed set; None: the sizes of the experiment.
     """
 
-    examples: int = 20
+    examples: Count = 20
     judge: Robustness = field(default_factory=Judge)
-    seeds: int = 5
+    seeds: Annotated[int, Range(2)] = 5
     sizes: tuple[float, ...] | tuple[int, ...] | None = None
     name: ClassVar[str] = "diagnostics"
     title: ClassVar[str] = "How far radii can be trusted"
     subject: ClassVar[Subject] = Subject.MAIN_RANKING
-
-    def __post_init__(self) -> None:
-        if self.seeds < 2:
-            raise HoldfastError(f"a spread needs at least two seeds, got {self.seeds}.")
 
     def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
         assert isinstance(subject, Ranking)

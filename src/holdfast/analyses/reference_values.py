@@ -19,6 +19,7 @@ from holdfast.curve import SIZES, trace
 from holdfast.errors import HoldfastError
 from holdfast.ranking import Ranking
 from holdfast.reference import RandomWords, Reference, Score, read_reference
+from holdfast.settings import Count
 from holdfast.table import Cell, Estimate, Table
 
 REFERENCES: tuple[Reference, ...] = ("uniform", 0.0, 0.25, 0.5, 0.75, 1.0)
@@ -154,7 +155,7 @@ class ReferenceAnalysis(Analysis):
 
     values: tuple[Reference, ...] = REFERENCES
     score: Score = "logit"
-    draws: int = 10
+    draws: Count = 10
     seed: int = 0
     name: ClassVar[str] = "references"
     title: ClassVar[str] = "Insertion and Deletion with other reference values"

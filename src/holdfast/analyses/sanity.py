@@ -20,6 +20,7 @@ from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.torch import TorchModel, layers_of
 from holdfast.ranking import Ranking
+from holdfast.settings import Count
 from holdfast.table import Cell, Table
 
 
@@ -255,7 +256,7 @@ class SanityAnalysis(Analysis):
     """
 
     methods: tuple[str, ...] | None = None
-    examples: int = 100
+    examples: Count = 100
     cascade: bool = False
     seed: int = 0
     name: ClassVar[str] = "sanity"

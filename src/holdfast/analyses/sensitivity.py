@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking, check_size, size_text
+from holdfast.settings import Count, Positive, Read
+from holdfast.sizes import read_size
 from holdfast.table import Table
 
 
@@ -149,21 +151,14 @@ class SensitivityAnalysis(Analysis):
     """
 
     methods: tuple[str, ...] | None = None
-    examples: int = 100
-    radius: float = 0.1
-    top: float = 0.2
-    samples: int = 10
+    examples: Count = 100
+    radius: Positive = 0.1
+    top: Annotated[float, Read(read_size)] = 0.2
+    samples: Count = 10
     seed: int = 0
     name: ClassVar[str] = "sensitivity"
     title: ClassVar[str] = "Sensitivity: explanations of neighbouring inputs"
     subject: ClassVar[Subject] = Subject.EXPLAINERS
-
-    def __post_init__(self) -> None:
-        check_size(self.top, "top")
-        if not 0 < self.radius < math.inf or self.samples < 1:
-            raise HoldfastError(
-                f"sensitivity needs a finite radius > 0 and samples >= 1, got {self.radius} and {self.samples}."
-            )
 
     def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
         assert isinstance(subject, Explainer)

@@ -19,6 +19,7 @@ from holdfast.explainers.explainer import Explainer
 from holdfast.ranking import Ranking
 from holdfast.reference import FixedReference
 from holdfast.robustness import Judge, Robustness
+from holdfast.settings import Count
 from holdfast.table import Cell, Table
 from holdfast.text import by_word, substitute
 
@@ -66,7 +67,7 @@ class SubstitutionAnalysis(Analysis):
         vectors: The vectors of all words; set from the model.
     """
 
-    top: int = 5
+    top: Count = 5
     judge: Robustness = field(default_factory=Judge.quick)
     vectors: FixedReference | None = field(default=None, metadata={"from_data": True})
     name: ClassVar[str] = "substitution"

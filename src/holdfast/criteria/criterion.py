@@ -30,6 +30,7 @@ from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, check_access
 from holdfast.registry import Registry
+from holdfast.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class Marginals:
     state: Any = None
 
 
-class Criterion(ABC):
+class Criterion(Settings, ABC):
     """``criterion(cases, relevant) -> values``. Subclass as a frozen dataclass whose fields are the settings.
 
     A subclass that sets ``name`` appears in ``holdfast list``, in experiment files and in all tables of reports.

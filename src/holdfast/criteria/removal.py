@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final, get_args
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor
@@ -14,7 +14,6 @@ from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion
 from holdfast.draws import mixed
-from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
 from holdfast.reference import (
     Reference,
@@ -22,9 +21,9 @@ from holdfast.reference import (
     is_random,
     kept_scores,
     live_features,
-    read_reference,
     reference_points,
 )
+from holdfast.settings import Count
 
 _FIRST_DRAW = 500_009  # explainers count draws from 0: they must not share the noise that they are evaluated with
 
@@ -35,17 +34,10 @@ class _Removal(Criterion):
 
     reference: Reference = "uniform"
     score: Score = "logit"
-    draws: int = 10
+    draws: Count = 10
     seed: int = 0
     family: ClassVar[str] = "Insertion and Deletion"
     requires: ClassVar[Access] = Access.DECISIONS
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
-        if self.score not in get_args(Score):
-            raise HoldfastError(f"score must be one of {', '.join(get_args(Score))}, got {self.score!r}.")
-        if not isinstance(self.draws, int) or self.draws < 1:
-            raise HoldfastError(f"draws must be a whole number >= 1, got {self.draws!r}.")
 
     @abstractmethod
     def kept(self, relevant: Tensor) -> Tensor:

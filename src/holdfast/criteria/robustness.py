@@ -30,10 +30,6 @@ class _RobustnessCriterion(Criterion):
     requires: ClassVar[Access] = Access.GRADIENTS
     robustness: Robustness
 
-    def __post_init__(self) -> None:
-        method = Robustness.registry.instance(self.robustness, Robustness)  # type: ignore[type-abstract]  # only checked
-        object.__setattr__(self, "robustness", method)
-
     @abstractmethod
     def moving(self, relevant: Tensor) -> Tensor:
         """Return the features that may be perturbed, bool ``[B, K, d]``, when ``relevant`` ones are called relevant."""

@@ -13,6 +13,7 @@ from holdfast.analyses.analysis import Vocabulary
 from holdfast.errors import HoldfastError
 from holdfast.reference import FixedReference, RandomWords
 from holdfast.registry import Registry
+from holdfast.settings import Count, Natural, Settings
 from holdfast.text import Sentences, TextModel
 
 
@@ -67,7 +68,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class DataSet(ABC):
+class DataSet(Settings, ABC):
     """A source of examples. Subclass it as a frozen dataclass whose fields are its settings in ``[data]``.
 
     A subclass that sets ``name`` can be named in experiment files.
@@ -90,16 +91,12 @@ class DataSet(ABC):
     allow_fewer: ClassVar[bool] = False
 
     root: str | None = None
-    first: int = 0
-    count: int = 100
+    first: Natural = 0
+    count: Count = 100
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         DataSet.registry.add(cls)
-
-    def __post_init__(self) -> None:
-        if self.first < 0 or self.count < 1:
-            raise HoldfastError(f"first must be at least 0 and count at least 1, got {self.first} and {self.count}.")
 
     @abstractmethod
     def load(self, network: Any, limit: int | None, device: str) -> Examples:

@@ -12,6 +12,7 @@ from holdfast.data.dataset import DataSet, Examples
 from holdfast.errors import HoldfastError
 from holdfast.models.torch import TorchModel
 from holdfast.registry import Registry
+from holdfast.settings import Count, Settings
 from holdfast.text import TextModel
 
 
@@ -45,7 +46,7 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Network(ABC):
+class Network(Settings, ABC):
     """A network by name. Subclass it as a frozen dataclass whose fields are its settings in ``[model]``.
 
     A subclass that sets ``name`` can be named in experiment files and on the command line.
@@ -68,7 +69,7 @@ class Network(ABC):
 
     variant: str = ""
     weights: str = "embedded"
-    epochs: int | None = None
+    epochs: Count | None = None
     seed: int = 0
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -78,9 +79,7 @@ class Network(ABC):
     def __post_init__(self) -> None:
         if bool(self.variant) != self.variants:
             shown = f"{self.name}:NAME" if self.variants else self.name
-            raise HoldfastError(f"expected the network {shown}, got {self.full_name}.")
-        if self.epochs is not None and self.epochs < 1:
-            raise HoldfastError(f"epochs must be at least 1, got {self.epochs}.")
+            raise HoldfastError(f"expected the network {shown}, got {' '.join(self.full_name.split())}.")
 
     @property
     def full_name(self) -> str:

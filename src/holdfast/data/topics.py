@@ -21,6 +21,7 @@ from holdfast.data.texts import Texts, read_texts
 from holdfast.data.train_text import LONGEST
 from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.models.torch import TorchModel
+from holdfast.settings import Count
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader, transformer
 
 _CPU_CHUNK = 64  # rows at once: an LSTM takes one step for each word, so larger batches than for images are faster
@@ -87,8 +88,8 @@ class TextData(DataSet):
         max_words: Texts are cut after this many words.
     """
 
-    min_words: int = 8
-    max_words: int = 40
+    min_words: Count = 8
+    max_words: Count = 40
     name: ClassVar[str] = "texts"
     modality: ClassVar[str] = "text"
     networks: ClassVar[tuple[str, ...]] = ("text-bilstm", "huggingface")
@@ -96,10 +97,8 @@ class TextData(DataSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.min_words <= self.max_words:
-            raise HoldfastError(
-                f"min_words must be at least 1 and at most max_words, got {self.min_words} and {self.max_words}."
-            )
+        if self.min_words > self.max_words:
+            raise HoldfastError(f"min_words must be at most max_words, got {self.min_words} and {self.max_words}.")
 
     def load(self, network: Any, limit: int | None, device: str) -> Examples:
         model = network.text_model(device)

@@ -9,10 +9,9 @@ from functools import cached_property, partial, reduce
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from torch import Tensor
 
 from holdfast.analyses.analysis import Analysis
 from holdfast.chunks import Progress
@@ -265,7 +264,7 @@ class _Builder:
             return tuple(self._reference(one, each, f"{place}.{number}") for number, one in enumerate(value))
         if value == "words":
             return self._words(place)
-        plain = [one for one in typing.get_args(kind) if one not in (Tensor, FixedReference, type(None))]
+        plain = [one for one in (float, *_parts(kind)) if one in _parts(kind) and _is_plain(one)]
         if isinstance(value, dict) or not plain:
             return self.examples.some(**_span(value, place), name=place)
         types: Any = reduce(or_, (_Finite if one is float else one for one in plain))
@@ -281,6 +280,11 @@ class _Builder:
 def _parts(kind: Any) -> set[Any]:
     """Return a type and all types inside it."""
     return {kind}.union(*(_parts(one) for one in typing.get_args(kind)))
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a file can hold a value of this type of reference."""
+    return kind is float or typing.get_origin(kind) is Literal
 
 
 def _checked(value: Any, kind: Any, place: str) -> Any:

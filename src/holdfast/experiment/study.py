@@ -15,7 +15,8 @@ from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.robustness import Judge, Robustness
-from holdfast.sizes import check_size
+from holdfast.settings import Count, Natural, Settings
+from holdfast.sizes import Size
 from holdfast.text import Sentences
 
 Side = Literal["rest", "relevant"]
@@ -29,7 +30,7 @@ BOTH = "both"
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(Settings):
     """A row of the tables.
 
     Attributes:
@@ -65,7 +66,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Measure(Settings):
     """A column of the tables.
 
     Attributes:
@@ -85,10 +86,6 @@ class Measure:
     variant: str = ""
     analysis: str = ""
 
-    def __post_init__(self) -> None:
-        criterion = Criterion.registry.instance(self.criterion, Criterion)  # type: ignore[type-abstract]  # checked
-        object.__setattr__(self, "criterion", criterion)
-
     @property
     def side(self) -> Side:
         """The side whose rankings it is meant for."""
@@ -96,7 +93,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Gallery:
+class Gallery(Settings):
     """Explanations of single examples.
 
     Attributes:
@@ -106,15 +103,10 @@ class Gallery:
         judge: Measures the radii.
     """
 
-    examples: int = 10
-    top: float | int = 0.2
-    targets: int = 2
+    examples: Count = 10
+    top: Size = 0.2
+    targets: Natural = 2
     judge: Robustness = field(default_factory=Judge.quick)
-
-    def __post_init__(self) -> None:
-        check_size(self.top, "top")
-        if self.examples < 1 or self.targets < 0:
-            raise HoldfastError(f"examples must be >= 1 and targets >= 0, got {self.examples} and {self.targets}.")
 
 
 @dataclass(frozen=True, eq=False)

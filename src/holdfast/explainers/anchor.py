@@ -18,7 +18,8 @@ from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.model import Access
 from holdfast.ranking import Ranking, features_of
-from holdfast.reference import FixedReference, Reference, live_features, read_reference, reference_points
+from holdfast.reference import FixedReference, Reference, References, live_features, reference_points
+from holdfast.settings import Between, Count
 
 
 @dataclass(frozen=True)
@@ -71,33 +72,21 @@ class Anchor(Explainer):
         seed: Seed of all draws.
     """
 
-    references: Tensor | FixedReference | None = None
+    references: References | None = None
     reference: Reference = 0.0
-    precision: float = 0.95
-    delta: float = 0.1
-    tolerance: float = 0.1
-    beam: int = 2
-    batch: int = 32
-    most_features: int = 8
-    most_rows: int = 20_000
-    swap: float = 0.5
+    precision: Between = 0.95
+    delta: Between = 0.1
+    tolerance: Between = 0.1
+    beam: Count = 2
+    batch: Count = 32
+    most_features: Count = 8
+    most_rows: Count = 20_000
+    swap: Between = 0.5
     seed: int = 0
     name: ClassVar[str] = "anchor"
     source: ClassVar[str] = "Ribeiro et al. 2018"
     requires: ClassVar[Access] = Access.DECISIONS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
-        if self.references is not None:
-            object.__setattr__(self, "references", FixedReference.inputs(self.references))
-        shares = (self.precision, self.delta, self.tolerance, self.swap)
-        counts = (self.beam, self.batch, self.most_features, self.most_rows)
-        if not all(0 < share < 1 for share in shares) or not all(isinstance(n, int) and n >= 1 for n in counts):
-            raise HoldfastError(
-                "Anchor needs precision, delta, tolerance and swap between 0 and 1, and whole beam, batch, "
-                f"most_features and most_rows >= 1, got {self}."
-            )
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         results = self._find(cases, progress)

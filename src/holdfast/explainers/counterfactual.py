@@ -15,7 +15,7 @@ from holdfast.explainers.explainer import Explainer, never_changed, uninformativ
 from holdfast.models.model import Access
 from holdfast.ranking import Ranking, features_of
 from holdfast.robustness import MinNorm, Robustness
-from holdfast.sizes import read_size, size_of
+from holdfast.sizes import Size, size_of
 
 
 def _default_method() -> Robustness:
@@ -38,18 +38,15 @@ class Counterfactual(Explainer):
     """
 
     robustness: Robustness = field(default_factory=_default_method)
-    step: float | int = 0.05
+    step: Size = 0.05
     seed: int = 0
     name: ClassVar[str] = "counterfactual"
     source: ClassVar[str] = "Wachter et al. 2017"
     requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
-        method = Robustness.registry.instance(self.robustness, Robustness)  # type: ignore[type-abstract]  # only checked
-        if method.bound == "lower":
-            raise HoldfastError(f"Counterfactual needs witnesses, and {method!r} finds none: use MinNorm().")
-        object.__setattr__(self, "robustness", method)
-        object.__setattr__(self, "step", read_size(self.step, "step"))
+        if self.robustness.bound == "lower":
+            raise HoldfastError(f"Counterfactual needs witnesses, and {self.robustness!r} finds none: use MinNorm().")
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         present = features_of(cases)

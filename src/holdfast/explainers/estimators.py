@@ -22,6 +22,7 @@ from holdfast.explainers.leastsquares import least_squares
 from holdfast.models.model import Access
 from holdfast.registry import Registry
 from holdfast.robustness.boundary import bytes_held
+from holdfast.settings import Count, NotNegative, Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class Estimate:
     state: Any = None
 
 
-class Estimator(ABC):
+class Estimator(Settings, ABC):
     """``estimator(draw) -> Estimate``. Subclass as a frozen dataclass whose fields are the settings.
 
     Attributes:
@@ -112,7 +113,7 @@ class Estimator(ABC):
     def bytes_held(self, cases: Cases, samples: int) -> int:
         """Return about how many bytes a draw of one case needs, beyond passes through the model."""
 
-    def check(self, samples: int, inclusion: float, features: int) -> None:  # noqa: B027  # most refuse nothing
+    def check(self, samples: int, inclusion: float, features: int) -> None:  # most refuse nothing
         """Refuse settings that cannot give an estimate, before anything runs.
 
         Args:
@@ -140,17 +141,12 @@ class BoundaryNormals(Estimator):
             do not dominate the average.
     """
 
-    steps: int = 6
-    classes: int = 6
-    soft: float = 0.05
+    steps: Count = 6
+    classes: Count = 6
+    soft: NotNegative = 0.05
     relative: bool = True
     name: ClassVar[str] = "boundary-normals"
     requires: ClassVar[Access] = Access.GRADIENTS
-
-    def __post_init__(self) -> None:
-        whole = isinstance(self.steps, int) and isinstance(self.classes, int)
-        if not whole or self.steps < 1 or self.classes < 1 or not self.soft >= 0:
-            raise HoldfastError(f"BoundaryNormals needs whole steps >= 1 and classes >= 1, and soft >= 0, got {self}.")
 
     def __call__(self, draw: Draw) -> Estimate:
         subsets = draw.subsets()
@@ -192,10 +188,6 @@ class Regression(Estimator):
     censored: Literal["ceiling", "norm of x"] = "ceiling"
     name: ClassVar[str] = "regression"
     requires: ClassVar[Access] = Access.DECISIONS
-
-    def __post_init__(self) -> None:
-        if self.censored not in ("ceiling", "norm of x"):
-            raise HoldfastError(f'censored must be "ceiling" or "norm of x", got {self.censored!r}.')
 
     def check(self, samples: int, inclusion: float, features: int) -> None:
         if inclusion == 0:
@@ -247,12 +239,3 @@ class Regression(Estimator):
         weights, error = least_squares(design, values)
         count = joined.shape[1]
         return weights[:count].to(values), error[:count].to(values)
-
-
-def read_estimator(given: Any) -> Estimator:
-    """Return an estimator from an instance, a class that needs no settings, or a name.
-
-    Raises:
-        HoldfastError: ``given`` is none of these.
-    """
-    return Estimator.registry.instance(given, Estimator)  # type: ignore[type-abstract]  # only checked against

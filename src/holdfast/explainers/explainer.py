@@ -29,9 +29,10 @@ from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, check_access
 from holdfast.ranking import Ranking
 from holdfast.registry import Registry
+from holdfast.settings import Settings
 
 
-class Explainer(ABC):
+class Explainer(Settings, ABC):
     """``explainer(cases) -> Ranking``.
 
     Subclass as a frozen dataclass whose fields are the settings; ``repr`` is the key under which results are stored.

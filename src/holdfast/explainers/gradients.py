@@ -11,18 +11,19 @@ from torch import Tensor
 from holdfast.cases import Cases, explained
 from holdfast.chunks import Progress, chunked
 from holdfast.draws import generator
-from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution, case_by_case
+from holdfast.models.calls import ModelCall
 from holdfast.models.model import Access, differentiable
 from holdfast.reference import (
     FixedReference,
     RandomWords,
     Reference,
+    References,
     noise,
     random_words,
-    read_reference,
     reference_points,
 )
+from holdfast.settings import Count
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,13 @@ class IntegratedGradients(Attribution):
     """
 
     reference: Reference = 0.0
-    steps: int = 10
+    steps: Count = 10
     absolute: bool = False
     seed: int = 0
     name: ClassVar[str] = "integrated-gradients"
     source: ClassVar[str] = "Sundararajan et al. 2017"
     requires: ClassVar[Access] = Access.GRADIENTS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
-        if not isinstance(self.steps, int) or self.steps < 1:
-            raise HoldfastError(f"steps must be a whole number >= 1, got {self.steps!r}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         from captum import attr as captum  # heavy: imported when it is used
@@ -86,13 +82,14 @@ class IntegratedGradients(Attribution):
 
         def work(piece: slice) -> Tensor:
             part = cases[piece]
-            attributed: Tensor = method.attribute(
-                part.x,
-                points[piece],
-                additional_forward_args=(part.label, part.target),
-                n_steps=self.steps,
-                internal_batch_size=most if self.steps > most else None,
-            )
+            with ModelCall(part.x, "backward"):
+                attributed: Tensor = method.attribute(
+                    part.x,
+                    points[piece],
+                    additional_forward_args=(part.label, part.target),
+                    n_steps=self.steps,
+                    internal_batch_size=most if self.steps > most else None,
+                )
             return part.features.pool(attributed)
 
         return case_by_case(cases, work, self.steps, progress)
@@ -115,20 +112,14 @@ class ExpectedGradients(Attribution):
         seed: Seed of all draws.
     """
 
-    references: Tensor | FixedReference | None = None
-    samples: int = 100
+    references: References | None = None
+    samples: Count = 100
     absolute: bool = False
     seed: int = 0
     name: ClassVar[str] = "expected-gradients"
     source: ClassVar[str] = "Erion et al. 2019"
     requires: ClassVar[Access] = Access.GRADIENTS
     uses: ClassVar[tuple[str, ...]] = ("references or bounds",)
-
-    def __post_init__(self) -> None:
-        if self.references is not None:
-            object.__setattr__(self, "references", FixedReference.inputs(self.references))
-        if not isinstance(self.samples, int) or self.samples < 1:
-            raise HoldfastError(f"samples must be a whole number >= 1, got {self.samples!r}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         drawn, share = self._draw(cases)

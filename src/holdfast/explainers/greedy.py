@@ -4,30 +4,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.criteria.criterion import Criterion, read_criterion
+from holdfast.criteria.criterion import Criterion
 from holdfast.criteria.robustness import RobustnessRest
 from holdfast.draws import mixed
 from holdfast.errors import HoldfastError
-from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression, read_estimator
+from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
 from holdfast.explainers.explainer import Explainer
 from holdfast.explainers.selection import Selection, Valuation
 from holdfast.models.model import Access
 from holdfast.ranking import Ranking, features_of
 from holdfast.robustness import PGD, MinNorm
-from holdfast.sizes import LARGEST, read_size
+from holdfast.settings import Count, Range, Read, read_setting
+from holdfast.sizes import LARGEST, Size
 
 _BLOCK = 256  # features tried in one call
 
 
 def _default_objective(steps: int = 20) -> Criterion:
     return RobustnessRest(MinNorm(steps=steps))
+
+
+def _read_objective(given: Any, name: str) -> Criterion:
+    """Return the objective; a class or a name of a robustness criterion searches as the default does."""
+    objective: Any = read_setting(given, Criterion, name)
+    if objective is not given and hasattr(objective, "robustness"):
+        objective = replace(objective, robustness=MinNorm(steps=20))
+    made: Criterion = objective
+    return made
+
+
+Objective = Annotated[Criterion, Read(_read_objective)]
 
 
 @dataclass(frozen=True)
@@ -57,13 +70,13 @@ class GreedyAS(Explainer):
         seed: Seed of the random subsets.
     """
 
-    objective: Criterion = field(default_factory=_default_objective)
-    budget: float | int = LARGEST
-    step: float | int = 0.0125
-    samples: int = 8
-    inclusion: float = 0.2
+    objective: Objective = field(default_factory=_default_objective)
+    budget: Size = LARGEST
+    step: Size = 0.0125
+    samples: Count = 8
+    inclusion: Annotated[float, Range(0, under=1)] = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
-    shortlist: int = 1
+    shortlist: Count = 1
     seed: int = 0
     name: ClassVar[str] = "greedy-as"
     presets: ClassVar[tuple[str, ...]] = ("quick", "thorough", "words", "paper")
@@ -71,20 +84,9 @@ class GreedyAS(Explainer):
     requires: ClassVar[Access] = Access.GRADIENTS
 
     def __post_init__(self) -> None:
-        _read_selection(self)
-        object.__setattr__(self, "estimator", read_estimator(self.estimator))
-        if not isinstance(self.samples, int) or self.samples < 1:
-            raise HoldfastError(f"samples must be a whole number >= 1, got {self.samples!r}.")
-        if not 0 <= self.inclusion < 1:
+        if self.shortlist > 1 and self.step != 1:
             raise HoldfastError(
-                f"inclusion must be a probability from 0 up to but not including 1, got {self.inclusion!r}."
-            )
-        if not isinstance(self.seed, int):
-            raise HoldfastError(f"seed must be a whole number, got {self.seed!r}.")
-        if not isinstance(self.shortlist, int) or self.shortlist < 1 or (self.shortlist > 1 and self.step != 1):
-            raise HoldfastError(
-                f"shortlist must be a whole number >= 1, and more than 1 only with step=1, got {self.shortlist!r} with "
-                f"step={self.step!r}."
+                f"GreedyAS.shortlist may be more than 1 only with step=1, got {self.shortlist} with step={self.step}."
             )
 
     @classmethod
@@ -203,19 +205,14 @@ class OneStepBanzhaf(Explainer):
         seed: Seed of the random subsets.
     """
 
-    objective: Criterion = field(default_factory=_default_objective)
-    samples: int = 8
-    inclusion: float = 0.2
+    objective: Objective = field(default_factory=_default_objective)
+    samples: Count = 8
+    inclusion: Annotated[float, Range(0, under=1)] = 0.2
     estimator: Estimator = field(default_factory=BoundaryNormals)
     seed: int = 0
     name: ClassVar[str] = "one-step-banzhaf"
     source: ClassVar[str] = "Hsieh et al. 2021, the ablation"
     requires: ClassVar[Access] = Access.GRADIENTS
-
-    def __post_init__(self) -> None:
-        checked = self._one_step()
-        object.__setattr__(self, "objective", checked.objective)
-        object.__setattr__(self, "estimator", checked.estimator)
 
     def _one_step(self) -> GreedyAS:
         """Return the greedy selection whose first step chooses all features."""
@@ -245,15 +242,12 @@ class Greedy(Explainer):
         step: How many features join at a time: a share or a number.
     """
 
-    objective: Criterion = field(default_factory=_default_objective)
-    budget: float | int = LARGEST
-    step: float | int = 0.05
+    objective: Objective = field(default_factory=_default_objective)
+    budget: Size = LARGEST
+    step: Size = 0.05
     name: ClassVar[str] = "greedy"
     source: ClassVar[str] = "Hsieh et al. 2021, section 4.1"
     requires: ClassVar[Access] = Access.GRADIENTS
-
-    def __post_init__(self) -> None:
-        _read_selection(self)
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         def valuation(part: Cases) -> Valuation:
@@ -293,13 +287,3 @@ class Greedy(Explainer):
             return 0.0
         effect = BoundaryNormals()(Draw(self.objective, cases, chosen, unchosen, 1, 0.0, seed=0)).values
         return effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
-
-
-def _read_selection(explainer: GreedyAS | Greedy) -> None:
-    """Check objective, budget and step; a class or a name becomes an instance."""
-    objective: Any = read_criterion(explainer.objective)
-    if objective is not explainer.objective and hasattr(objective, "robustness"):
-        objective = replace(objective, robustness=MinNorm(steps=20))  # a class or a name: as the default searches
-    object.__setattr__(explainer, "objective", objective)
-    for name in ("budget", "step"):
-        object.__setattr__(explainer, name, read_size(getattr(explainer, name), name))

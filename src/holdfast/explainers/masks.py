@@ -10,11 +10,11 @@ from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress, chunked
-from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Attribution
 from holdfast.models.model import Access, differentiable
 from holdfast.ranking import features_of
-from holdfast.reference import Reference, read_reference, reference_points
+from holdfast.reference import Reference, reference_points
+from holdfast.settings import Count, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,16 @@ class Bbmp(Attribution):
     """
 
     reference: Reference | None = None
-    steps: int = 1000
-    l1: float = 10.0
-    tv: float = 0.01
-    rate: float = 0.1
+    steps: Count = 1000
+    l1: NotNegative = 10.0
+    tv: NotNegative = 0.01
+    rate: Positive = 0.1
     seed: int = 0
     absolute: bool = field(default=False, init=False, repr=False)
     name: ClassVar[str] = "bbmp"
     source: ClassVar[str] = "Fong & Vedaldi 2017"
     requires: ClassVar[Access] = Access.GRADIENTS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
-
-    def __post_init__(self) -> None:
-        if self.reference is not None:
-            object.__setattr__(self, "reference", read_reference(self.reference))
-        if not isinstance(self.steps, int) or self.steps < 1 or not (self.l1 >= 0 and self.tv >= 0 and self.rate > 0):
-            raise HoldfastError(f"Bbmp needs whole steps >= 1, l1 and tv >= 0, and rate > 0, got {self}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         usual: Reference = "blur" if cases.x.ndim == 4 else 0.0

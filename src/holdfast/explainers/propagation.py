@@ -19,9 +19,11 @@ from holdfast.cases import ANY, Cases, explained
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution, case_by_case
+from holdfast.models.calls import ModelCall
 from holdfast.models.model import Access
 from holdfast.models.torch import TorchModel, layers_of
-from holdfast.reference import Reference, read_reference, reference_points
+from holdfast.reference import Reference, reference_points
+from holdfast.settings import Positive
 
 _INCOMPLETE = 0.01  # the share of the score's change that DeepLift may miss; rounding misses far less
 _RESHAPING = (nn.Flatten, nn.Unflatten, nn.Identity)  # Captum has no rule for them; any rule passes all relevance on
@@ -45,9 +47,6 @@ class DeepLift(Attribution):
     requires: ClassVar[Access] = Access.LAYERS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
-
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         from captum import attr as captum
         from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
@@ -61,7 +60,7 @@ class DeepLift(Attribution):
             def work(piece: slice) -> Tensor:
                 nonlocal missed
                 part = cases[piece]
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), ModelCall(part.x, "backward"):
                     warnings.filterwarnings("ignore", "Setting forward, backward hooks")
                     attributed: Tensor = method.attribute(
                         _leaf(part.x), points[piece], additional_forward_args=(part.label, part.target)
@@ -99,16 +98,12 @@ class Lrp(Attribution):
         seed: Seed of the order of features with equal values.
     """
 
-    epsilon: float = 1e-9
+    epsilon: Positive = 1e-9
     absolute: bool = False
     seed: int = 0
     name: ClassVar[str] = "lrp"
     source: ClassVar[str] = "Bach et al. 2015"
     requires: ClassVar[Access] = Access.LAYERS
-
-    def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise HoldfastError(f"epsilon must be over 0, got {self.epsilon!r}.")
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         from captum import attr as captum
@@ -135,10 +130,11 @@ class Lrp(Attribution):
                         f"Lrp has no rule for a layer of this network, {_layer_in(error)}: set that layer's .rule to "
                         "one of captum.attr._utils.lrp_rules, or use another method."
                     ) from error
-                except RuntimeError as error:
+                except Exception as error:
                     if "used more than once" in str(error):
                         _require_single_use(cases, ruled, "Lrp")
-                    raise
+                    with ModelCall(part.x, "backward"):
+                        raise
                 return attributed.detach()
 
             def work(piece: slice) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,7 +17,8 @@ from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.explainers.explainer import Attribution
 from holdfast.explainers.leastsquares import least_norm, least_squares
 from holdfast.models.model import Access
-from holdfast.reference import Reference, kept_scores, live_features, read_reference, reference_points
+from holdfast.reference import Reference, kept_scores, live_features, reference_points
+from holdfast.settings import Range
 
 _MOST_PLAYERS = 10_000  # the normal equations of more do not fit most machines
 _DRAWN = 2**24  # random numbers in memory at once while subsets are drawn
@@ -40,9 +41,6 @@ class LeaveOneOut(Attribution):
     source: ClassVar[str] = "Zeiler & Fergus 2014; Li et al. 2016"
     requires: ClassVar[Access] = Access.DECISIONS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
 
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         points = reference_points(cases, self.reference, self.seed)
@@ -78,7 +76,7 @@ class KernelShap(Attribution):
     """
 
     reference: Reference = 0.0
-    samples: int = 2000
+    samples: Annotated[int, Range(2)] = 2000
     absolute: bool = False
     seed: int = 0
     name: ClassVar[str] = "kernel-shap"
@@ -86,11 +84,6 @@ class KernelShap(Attribution):
     source: ClassVar[str] = "Lundberg & Lee 2017"
     requires: ClassVar[Access] = Access.DECISIONS
     uses: ClassVar[tuple[str, ...]] = ("a reference value",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reference", read_reference(self.reference))
-        if not isinstance(self.samples, int) or self.samples < 2:
-            raise HoldfastError(f"samples must be a whole number >= 2, got {self.samples!r}.")
 
     @classmethod
     def paper(cls) -> KernelShap:

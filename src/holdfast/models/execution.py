@@ -17,6 +17,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from holdfast.chunks import out_of_memory
 from holdfast.clock import now
+from holdfast.settings import Settings
 
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # subclasses may do more than normalise
 _TOLERANCE = 1e-3  # largest difference of scores between two forms, relative to the spread of the scores
@@ -27,7 +28,7 @@ _ROUNDS, _SECONDS = 3, 0.2  # measurements of each form, and the least duration 
 
 
 @dataclass(frozen=True)
-class Execution:
+class Execution(Settings):
     """How a model computes its network. Nothing but rounding changes.
 
     Attributes:

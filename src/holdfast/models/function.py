@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
 from holdfast.cases import AskableModel
 from holdfast.chunks import chunked
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
+from holdfast.models.calls import ModelCall
+from holdfast.models.frame import (
+    Bound,
+    check_class_names,
+    read_bounds,
+    read_chunk,
+    read_class_names,
+    read_device,
+    read_rows,
+    shown_bounds,
+)
 from holdfast.models.model import Access, Queries
 from holdfast.models.scores import Scores
-from holdfast.models.torch import Bound, check_class_names, read_bounds, read_class_names, shown_bounds
+from holdfast.settings import Range, read_setting
+from holdfast.tensors import read_tensor
 
 
 class FunctionModel(AskableModel):
@@ -53,12 +65,14 @@ class FunctionModel(AskableModel):
     ):
         if not callable(function):
             raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
+        decisions = read_setting(decisions, bool | None, "decisions")
+        if isinstance(classes, int):
+            classes = read_setting(classes, Annotated[int, Range(2)], "classes")
         names = read_class_names(range(classes) if isinstance(classes, int) else classes)
         decides = isinstance(classes, int) if decisions is None else decisions
-        if (decides or isinstance(classes, int)) and len(names) < 2:
+        if decides and len(names) < 2:
             raise HoldfastError(f"classes must be at least 2, got {len(names)}.")
-        if chunk < 1:
-            raise HoldfastError(f"chunk must be at least one row, got {chunk}.")
+        chunk = read_chunk(chunk)
         self.access = Access.DECISIONS if decides else Access.SCORES
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
@@ -76,9 +90,7 @@ class FunctionModel(AskableModel):
         return tuple(map(str, range(self._scores.classes)))
 
     def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
-        rows = torch.as_tensor(rows).to(self.dtype)
-        if rows.ndim < 2 or not len(rows):
-            raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
+        rows = read_rows(rows).to(self.device, self.dtype)
         self._probe(rows)
         parts = chunked(lambda piece: self._function(rows[piece]), len(rows), self._chunk)
         scores = torch.cat([part for _, part in parts]).to(self.dtype)
@@ -97,7 +109,7 @@ class FunctionModel(AskableModel):
 
     def on(self, device: torch.device | str) -> FunctionModel:
         """Return the model itself: a function stays where it is."""
-        if torch.device(device).type != "cpu":
+        if read_device(device).type != "cpu":
             raise HoldfastError(f"a FunctionModel computes on the CPU and cannot be moved to {device}.")
         return self
 
@@ -117,15 +129,9 @@ class _Function(nn.Module):
         self.function, self.decisions = function, classes
 
     def forward(self, rows: Tensor) -> Tensor:
-        try:
+        with ModelCall(rows):
             answer = self.function(rows.detach().cpu().numpy())
-        except Exception as error:  # whatever the caller's function does wrong
-            shape = tuple(rows.shape)
-            raise HoldfastError(f"the function failed for rows of shape {shape}: {first_line(error)}") from error
-        try:
-            out = torch.as_tensor(answer).to(rows.device)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise HoldfastError(f"the function must return numbers: {first_line(error)}") from error
+        out = read_tensor(answer, "what the function returns", "numbers").to(rows.device)
         if self.decisions is None:
             if out.ndim != 2 or len(out) != len(rows):
                 raise HoldfastError(

@@ -12,7 +12,8 @@ from torch.overrides import TorchFunctionMode
 
 from holdfast.chunks import chunked
 from holdfast.draws import generator
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
+from holdfast.models.calls import ModelCall
 
 Kind = Literal["logits", "log-probabilities", "softmax", "probabilities"]
 
@@ -26,10 +27,12 @@ class Scores:
     Attributes:
         kind: ``"softmax"``: probabilities whose logits torch can observe. ``"probabilities"``: other probabilities.
         classes: The number of classes.
+        varies: Whether other inputs have other scores.
     """
 
     kind: Kind
     classes: int
+    varies: bool = True
 
     @classmethod
     def of(cls, module: nn.Module, rows: Tensor, box: tuple[Tensor | None, Tensor | None], chunk: int | None) -> Scores:
@@ -62,7 +65,7 @@ class Scores:
             kind = "softmax" if last else "probabilities"
         elif bool((score <= tolerance).all()) and torch.allclose(score.logsumexp(1).exp(), one, atol=tolerance):
             kind = "log-probabilities"
-        return cls(kind, out.shape[1])
+        return cls(kind, out.shape[1], bool((out != out[:1]).any()))
 
     def logits(self, module: nn.Module, rows: Tensor, dtype: torch.dtype) -> Tensor:
         """Return the logits of a module that has this kind of scores.
@@ -76,14 +79,23 @@ class Scores:
             Logits ``[R, classes]``, up to a constant for each row.
         """
         if self.kind == "softmax":
-            with SoftmaxInputs() as seen:
+            with ModelCall(rows), SoftmaxInputs() as seen:
                 probabilities = module(rows)
-            out: Tensor = seen.input_of(probabilities)
-            return out.to(dtype)
-        out = module(rows).to(dtype)
+            self._check(probabilities, len(rows))
+            return self._check(seen.input_of(probabilities), len(rows)).to(dtype)
+        with ModelCall(rows):
+            returned = module(rows)
+        out = self._check(returned, len(rows)).to(dtype)
         if self.kind == "probabilities":
             out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
         return out  # log-probabilities differ from logits by a constant for each row, which cancels in margins
+
+    def _check(self, out: Any, rows: int) -> Tensor:
+        """Return scores; refuse a module that does not return what it returned at first."""
+        if isinstance(out, Tensor) and out.shape == (rows, self.classes) and _is_real(out):
+            return out
+        got = f"{out.dtype} of shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+        raise HoldfastError(f"the module must return scores {[rows, self.classes]} as at its first call, got {got}.")
 
 
 class SoftmaxInputs(TorchFunctionMode):
@@ -107,31 +119,38 @@ class SoftmaxInputs(TorchFunctionMode):
 
     def input_of(self, out: Tensor) -> Tensor:
         """Return the input of the softmax that produced this tensor."""
-        return next(source for result, source in reversed(self._seen) if result is out)
+        for result, source in reversed(self._seen):
+            if result is out:
+                return source
+        raise HoldfastError("the module ended in a softmax at its first call and does not now: it must not change.")
 
 
 def _output(module: nn.Module, rows: Tensor, chunk: int | None) -> tuple[Tensor, bool]:
     """Return the module's output, and whether a softmax was its last operation."""
 
     def work(piece: slice) -> tuple[Tensor, bool]:
-        with SoftmaxInputs() as seen:
+        with ModelCall(rows[piece]), SoftmaxInputs() as seen:
             out = module(rows[piece])
         count = piece.stop - piece.start
         if not isinstance(out, Tensor):
             raise HoldfastError(f"the module must return a tensor [R, classes], got {type(out).__name__}.")
         if out.ndim != 2 or len(out) != count:
             raise HoldfastError(f"the module must return [R, classes], got {tuple(out.shape)} for {count} rows.")
+        if not _is_real(out):
+            raise HoldfastError(f"the module must return real scores that have values, got {out.dtype}, {out.layout}.")
         return out, seen.holds(out)
 
-    try:
-        with torch.no_grad():
-            parts = [part for _, part in chunked(work, len(rows), chunk or len(rows))]
-    except (torch.OutOfMemoryError, HoldfastError):
-        raise
-    except (RuntimeError, IndexError, ValueError, TypeError) as error:
-        shape = tuple(rows.shape[1:])
-        raise HoldfastError(f"the module cannot take inputs of shape {shape}: {first_line(error)}") from error
+    with torch.no_grad():
+        parts = [part for _, part in chunked(work, len(rows), chunk or len(rows))]
+    widths = sorted({out.shape[1] for out, _ in parts})
+    if len(widths) > 1:
+        raise HoldfastError(f"the module must return as many classes for all rows, got {widths[0]} and {widths[1]}.")
     return torch.cat([out for out, _ in parts]), all(last for _, last in parts)
+
+
+def _is_real(out: Tensor) -> bool:
+    """Whether scores are dense numbers that can be compared."""
+    return out.layout is torch.strided and not (out.is_meta or out.is_nested or out.is_quantized or out.is_complex())
 
 
 def _check(out: Tensor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,11 +14,22 @@ from torch import Tensor, nn
 from holdfast.cases import AskableModel
 from holdfast.chunks import chunked
 from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.models.calls import ModelCall, no_gradient
 from holdfast.models.execution import Execution, fastest
+from holdfast.models.frame import Bound as Bound
+from holdfast.models.frame import (
+    Normalized,
+    check_class_names,
+    mean_and_std,
+    read_bounds,
+    read_chunk,
+    read_class_names,
+    read_device,
+    read_rows,
+    shown_bounds,
+)
 from holdfast.models.model import Access, DifferentiableModel, Model, Queries
 from holdfast.models.scores import Scores
-
-Bound = float | Sequence[float] | Tensor
 
 _CPU_ACTIVATIONS = 16 * 2**20  # bytes, about the cache of one core: larger batches are slower
 _CPU_FEW = 2**30  # bytes for a few rows of a large network: single rows are slower, too
@@ -69,9 +80,7 @@ class TorchModel(AskableModel, DifferentiableModel):
     ):
         if not isinstance(module, nn.Module):
             raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
-        if chunk is not None and chunk < 1:
-            raise HoldfastError(f"chunk must be at least one row, got {chunk}.")
-        self.module = module if normalize is None else Normalized(module, *_mean_and_std(normalize))
+        self.module = module if normalize is None else Normalized(module, *mean_and_std(normalize))
         self.check_ready()
         weight = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), torch.zeros(0))
         self.device: torch.device = weight.device
@@ -81,8 +90,10 @@ class TorchModel(AskableModel, DifferentiableModel):
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
         self.execution = Execution() if execution is None else execution
+        if not isinstance(self.execution, Execution):
+            raise HoldfastError(f"execution must be an Execution or None, got {type(execution).__name__}.")
         self._names = read_class_names(classes)
-        self._chunk = chunk
+        self._chunk = None if chunk is None else read_chunk(chunk)
         self._chunks: dict[tuple[int, ...], int] = {}
         self._classes: tuple[str, ...] = ()
         self._scores: Scores | None = None  # known after the first call
@@ -103,9 +114,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         return self.execution.low_precision is not None
 
     def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
-        rows = torch.as_tensor(rows).to(self.device, self.dtype)
-        if rows.ndim < 2 or not len(rows):
-            raise HoldfastError(f"expected rows [R, *shape] with R >= 1, got shape {tuple(rows.shape)}.")
+        rows = read_rows(rows).to(self.device, self.dtype)
         self._probe(rows)
         module = self.module if exact else self._faster(rows)
         with torch.no_grad(), self.execution.deciding() if exact else nullcontext():
@@ -124,16 +133,23 @@ class TorchModel(AskableModel, DifferentiableModel):
             precision = self.execution.low_precision if low_precision else None
             logits = self._logits(points, self._faster(rows), precision)
             value = loss(logits).sum()
-            slope = torch.zeros_like(rows)
-            if value.requires_grad:  # False if no score depends on the input
-                (slope,) = torch.autograd.grad(value, points, allow_unused=True, materialize_grads=True)
+            found = None
+            if value.requires_grad:
+                with ModelCall(rows, "backward"):
+                    (found,) = torch.autograd.grad(value, points, allow_unused=True)
+            if found is None and self._probe(rows).varies:
+                raise no_gradient()
+            slope = torch.zeros_like(rows) if found is None else found  # zeros: no score depends on the input
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
 
     def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         self._probe(rows)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
-        return self._logits(rows, self.module if exact else self._faster(rows))
+        logits = self._logits(rows, self.module if exact else self._faster(rows))
+        if rows.requires_grad and torch.is_grad_enabled() and not logits.requires_grad:
+            raise no_gradient()
+        return logits
 
     def probabilities(self, scores: Tensor) -> Tensor:
         return scores.softmax(1)
@@ -156,7 +172,8 @@ class TorchModel(AskableModel, DifferentiableModel):
         return other
 
     def on(self, device: torch.device | str) -> TorchModel:
-        if torch.device(device) == self.device:
+        device = read_device(device)
+        if device == self.device:
             return self
         other = self.with_module(copy.deepcopy(self.module).to(device))
         other.device = torch.zeros(0, device=device).device  # "cuda" becomes "cuda:0"
@@ -182,7 +199,7 @@ class TorchModel(AskableModel, DifferentiableModel):
             A copy that shares the module.
         """
         self.check_ready()
-        rows = torch.as_tensor(x)[:8].detach().to(self.device, self.dtype)
+        rows = read_rows(x)[:8].to(self.device, self.dtype)
         plain, other = self.with_module(self.module), self.with_module(self.module)
         plain.execution, plain._chunk = Execution(), None
         plain(rows)  # refuses inputs that do not fit
@@ -269,82 +286,3 @@ def layers_of(model: Model) -> TorchModel:
     if not isinstance(model, TorchModel):
         raise HoldfastError(f"the layers of a torch module are needed, got a {type(model).__name__}.")
     return model
-
-
-def read_bounds(
-    bounds: tuple[Bound, Bound] | None, device: torch.device, dtype: torch.dtype
-) -> tuple[Tensor | None, Tensor | None]:
-    """Check the bounds of inputs.
-
-    Args:
-        bounds: ``(low, high)``: numbers, or tensors that broadcast against one input; None: unbounded.
-        device: The device of the result.
-        dtype: The precision of the result.
-
-    Returns:
-        Both ends as tensors, or ``(None, None)``.
-
-    Raises:
-        HoldfastError: The bounds are not a finite pair with low < high.
-    """
-    if bounds is None:
-        return None, None
-    try:
-        low, high = (torch.as_tensor(bound).to(device, dtype) for bound in bounds)
-    except (TypeError, ValueError) as error:
-        raise HoldfastError(f"bounds must be (low, high) or None, got {bounds!r}.") from error
-    if not bool((low < high).all()) or not bool(torch.isfinite(low + high).all()):
-        raise HoldfastError(f"bounds must be finite with low < high, got {shown_bounds(low, high)}.")
-    return low, high
-
-
-def shown_bounds(low: Tensor | None, high: Tensor | None) -> str:
-    """Return bounds as short text."""
-    if low is None or high is None:
-        return "None"
-    low_text, high_text = (f"{end.item():g}" if end.ndim == 0 else f"tensor{tuple(end.shape)}" for end in (low, high))
-    return f"({low_text}, {high_text})"
-
-
-def read_class_names(classes: Any) -> tuple[str, ...]:
-    """Return names of classes as a tuple; refuse a value that is not a sequence of names, such as a string."""
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise HoldfastError(f"classes must be names of all classes, such as ['cat', 'dog'], got {classes!r}.")
-    return tuple(map(str, classes))
-
-
-def check_class_names(names: tuple[str, ...], count: int) -> None:
-    """Refuse names if the model has another number of classes."""
-    if names and len(names) != count:
-        raise HoldfastError(f"{len(names)} classes are named, and the model has {count}.")
-
-
-class Normalized(nn.Module):
-    """A module whose inputs are first shifted and scaled, channel by channel."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, module: nn.Module, mean: Tensor, std: Tensor):
-        super().__init__()
-        self.module = module
-        weight = next(module.parameters(), mean)
-        self.register_buffer("mean", mean.to(weight))
-        self.register_buffer("std", std.to(weight))
-        self.train(module.training)
-
-    def forward(self, rows: Tensor) -> Any:
-        shape = (-1, *[1] * (rows.ndim - 2))
-        return self.module((rows - self.mean.view(shape)) / self.std.view(shape))
-
-
-def _mean_and_std(normalize: Any) -> tuple[Tensor, Tensor]:
-    try:
-        mean, std = (torch.as_tensor(part, dtype=torch.double).flatten() for part in normalize)
-    except (TypeError, ValueError) as error:
-        raise HoldfastError(f"normalize must be (mean, std), numbers or one a channel, got {normalize!r}.") from error
-    if not bool(torch.isfinite(mean).all()) or not bool((torch.isfinite(std) & (std > 0)).all()):
-        raise HoldfastError(f"normalize must be finite with std > 0, got {normalize!r}.")
-    if len(mean) != len(std) and 1 not in (len(mean), len(std)):
-        raise HoldfastError(f"normalize has {len(mean)} means and {len(std)} deviations: give one a channel of both.")
-    return mean, std

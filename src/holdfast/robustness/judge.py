@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
-from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
 from holdfast.robustness.ddn import ddn
 from holdfast.robustness.kinds import Attack, Moves
@@ -17,6 +16,7 @@ from holdfast.robustness.minnorm import MinNorm
 from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
+from holdfast.settings import Natural, Range
 
 _LONGER = 10  # factor on the steps of rows that have no witness
 
@@ -45,15 +45,10 @@ class Judge(Attack):
     presets: ClassVar[tuple[str, ...]] = ("quick", "thorough")
     requires: ClassVar[Access] = Access.GRADIENTS
     p: float = 2
-    steps: int = 60
-    classes: int = 9
-    starts: int = 24
+    steps: Annotated[int, Range(10)] = 60
+    classes: Natural = 9
+    starts: Natural = 24
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.steps < 10 or self.classes < 0 or self.starts < 0:
-            raise HoldfastError(f"Judge needs steps >= 10, classes >= 0 and starts >= 0, got {self}.")
 
     @classmethod
     def quick(cls, p: float = 2) -> Judge:

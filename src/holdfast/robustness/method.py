@@ -18,9 +18,11 @@ from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, notes_on
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip
+from holdfast.settings import Settings
+from holdfast.tensors import read_tensor
 
 
-class Robustness(ABC):
+class Robustness(Settings, ABC):
     """A method that measures Robustness-S: ``method(cases, subsets) -> Radii``.
 
     There are three kinds: an ``Attack`` gives upper bounds, a ``Certificate`` lower bounds, an ``Exact`` method both.
@@ -172,7 +174,7 @@ class Robustness(ABC):
 def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:
     b, k = subsets.shape[:2]
     shape = tuple(cases.x.shape[1:])
-    start = torch.as_tensor(start)
+    start = read_tensor(start, "start", f"points {(b, k, *shape)}")
     if tuple(start.shape) not in {(b, k, *shape), (b, 1, *shape)} or not bool(torch.isfinite(start).all()):
         raise HoldfastError(
             f"start must be finite points {(b, k, *shape)} or {(b, 1, *shape)}, got {tuple(start.shape)}."

@@ -17,6 +17,7 @@ from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
+from holdfast.settings import Count
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,15 @@ class MinNorm(Attack):
     name: ClassVar[str] = "min-norm"
     requires: ClassVar[Access] = Access.GRADIENTS
     p: float = 2
-    steps: int = 100
-    restarts: int = 1
+    steps: Count = 100
+    restarts: Count = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.restarts < 1 or self.steps < 2 * self.restarts:
+        if self.steps < 2 * self.restarts:
             raise HoldfastError(
-                f"MinNorm needs restarts >= 1 and two steps for each, got steps={self.steps}, restarts={self.restarts}."
+                f"MinNorm needs two steps for each restart, got steps={self.steps}, restarts={self.restarts}."
             )
 
     @property

@@ -12,12 +12,12 @@ from torch import Tensor
 from holdfast.cases import ANY
 from holdfast.chunks import chunked
 from holdfast.draws import normal
-from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
 from holdfast.robustness.steps import clip
+from holdfast.settings import Count, Natural, Positive
 
 
 @dataclass(frozen=True)
@@ -46,26 +46,16 @@ class PGD(Attack):
     presets: ClassVar[tuple[str, ...]] = ("paper", "paper_evaluation")
     requires: ClassVar[Access] = Access.GRADIENTS
     p: float = 2
-    steps: int = 40
-    step: float = 0.1
-    starts: int = 1
-    classes: int = 5
+    steps: Count = 40
+    step: Positive = 0.1
+    starts: Count = 1
+    classes: Natural = 5
     loss: Literal["logit", "margin"] = "margin"
-    first: float = 1.0
-    tolerance: float = 0.005
-    rounds: int = 25
+    first: Positive = 1.0
+    tolerance: Positive = 0.005
+    rounds: Count = 25
     relative: bool = True
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (
-            min(self.steps, self.starts, self.rounds, self.classes + 1) < 1
-            or min(self.step, self.first, self.tolerance) <= 0
-        ):
-            raise HoldfastError(
-                f"PGD needs steps, starts, rounds >= 1, classes >= 0 and step, first, tolerance > 0, got {self}."
-            )
 
     @classmethod
     def paper(cls, p: float = 2) -> PGD:
