@@ -59,8 +59,10 @@ def bootstraps(of: Sequence[Sampled], resamples: int = 10_000, seed: int = 0, le
         level: The intervals cover ``1 - level``.
     """
     settings = (resamples, seed % 2**63, level)
-    exact = [Sampled(*(None if each is None else each.detach().double().cpu() for each in one)) for one in of]
-    keys = [(_digest(one.values), one.over is not None and _digest(one.over), *settings) for one in exact]
+    exact = [Sampled(_exact(one.values), None if one.over is None else _exact(one.over)) for one in of]
+    keys: list[tuple[object, ...]] = [
+        (_digest(one.values), one.over is not None and _digest(one.over), *settings) for one in exact
+    ]
     found = {key: _known[key] for key in keys if key in _known}
     new = {key: one for key, one in zip(keys, exact, strict=True) if key not in found}
     for count in {len(one.values) for one in new.values()}:
@@ -70,6 +72,10 @@ def bootstraps(of: Sequence[Sampled], resamples: int = 10_000, seed: int = 0, le
         _known.clear()
     _known.update(found)
     return [found[key] for key in keys]
+
+
+def _exact(values: Tensor) -> Tensor:
+    return values.detach().double().cpu()
 
 
 def _digest(values: Tensor) -> bytes:
