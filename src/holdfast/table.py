@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +67,13 @@ class Table:
     def markdown(self) -> str:
         """Return the table in Markdown, under its title and above its note."""
         cells = [self.columns, *([text(cell) for cell in row] for row in self.rows)]
-        cells = [[cell.replace("|", r"\|") for cell in row] for row in cells]
+        cells = [[markdown_text(cell) for cell in row] for row in cells]
         widths = [max(len(row[place]) for row in cells) for place in range(len(self.columns))]
         lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |" for row in cells]
         lines.insert(1, "| " + " | ".join("-" * width for width in widths) + " |")
-        return "\n".join([f"## {self.title}", "", *lines, *(["", self.note] if self.note else [])])
+        return "\n".join(
+            [f"## {markdown_text(self.title)}", "", *lines, *(["", markdown_text(self.note)] if self.note else [])]
+        )
 
     def latex(self) -> str:
         """Return the table in LaTeX for the package booktabs, with the best of a column in bold."""
@@ -93,7 +96,11 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Return the table as comma-separated values in full precision. An estimate takes three columns."""
+        """Return the table as comma-separated values in full precision. An estimate takes three columns.
+
+        Names are written as they are, so that other programs find them again. Spreadsheets take a name that begins with
+        ``=``, ``+``, ``-`` or ``@`` for a formula: import the column as text if you do not trust the names.
+        """
         wide = [any(isinstance(row[place], Estimate) for row in self.rows) for place in range(len(self.columns))]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -138,13 +145,28 @@ def text(cell: Cell) -> str:
     return number(cell) if isinstance(cell, float) else str(cell)
 
 
+def markdown_text(words: str) -> str:
+    """Return text in one line that Markdown shows as it is.
+
+    >>> print(markdown_text("a|b <i> [link](x)"))
+    a\\|b \\<i\\> \\[link\\](x)
+
+    Args:
+        words: Any text, such as a name from data.
+    """
+    return re.sub(r"[\\`*_\[\]<>|~]|&(?=#?\w+;)", r"\\\g<0>", " ".join(words.split()))
+
+
 _SPECIAL = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}"}
 _SPECIAL |= {sign: "\\" + sign for sign in "&%$#_"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _SPECIAL |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "∞": r"$\infty$", "–": "--", "≤": r"$\leq$", "…": r"\dots{}"}
+_SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+_SPECIAL |= {"[": "{[}", "*": "{*}"}  # after the end of a row, they would be its arguments
 
 
 def _tex(words: str) -> str:
     """Return text escaped for LaTeX, with the sets of the paper as formulas."""
+    words = " ".join("".join(letter for letter in words if letter.isprintable() or letter.isspace()).split())
     words = words.replace("S̄r", "\0").replace("-Sr", "-\1")
     escaped = "".join(_SPECIAL.get(letter, letter) for letter in words)
     return escaped.replace("\0", r"$\overline{S_r}$").replace("\1", "$S_r$")

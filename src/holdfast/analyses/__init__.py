@@ -6,11 +6,11 @@ from holdfast.analyses.agreement import agreement as agreement
 from holdfast.analyses.analysis import Analysis as Analysis
 from holdfast.analyses.diagnostics import Diagnostics as Diagnostics
 from holdfast.analyses.diagnostics import diagnostics as diagnostics
+from holdfast.analyses.intervals import bootstrap as bootstrap
 from holdfast.analyses.reference_values import REFERENCES as REFERENCES
 from holdfast.analyses.reference_values import ReferenceValues as ReferenceValues
 from holdfast.analyses.reference_values import reference_values as reference_values
 from holdfast.analyses.result import Result as Result
-from holdfast.analyses.result import bootstrap as bootstrap
 from holdfast.analyses.runtime import Runtime as Runtime
 from holdfast.analyses.runtime import runtime as runtime
 from holdfast.analyses.sanity import Sanity as Sanity

@@ -11,7 +11,8 @@ from torch import Tensor
 
 import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Draw, ExtraMeasure, Stored, Subject
-from holdfast.analyses.result import Result, Row, bootstrap, plain
+from holdfast.analyses.intervals import Sampled, bootstraps
+from holdfast.analyses.result import Result, Row, plain
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.removal import Deletion, Insertion
@@ -195,7 +196,8 @@ class ReferenceAnalysis(Analysis):
             areas = [result.areas[m, r, which] for m in range(len(result.methods))]
             means = [float(area.double().mean()) for area in areas]
             best = (max, min)[which](means)
-            ours = [Estimate(m, *bootstrap(area), m == best) for m, area in zip(means, areas, strict=True)]
+            ends = bootstraps([Sampled(area) for area in areas])
+            ours = [Estimate(m, *between, m == best) for m, between in zip(means, ends, strict=True)]
             rows.append((reference, "measured", *ours))
             if data:
                 paper = (published.reference(data, criterion, reference, method) for method in result.methods)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from holdfast.draws import generator
+from holdfast.analyses.intervals import Sampled, bootstrap, bootstraps
 from holdfast.table import Estimate
 
 Row = dict[str, Any]
 """A row of a table: values by column."""
-_BLOCK = 1000  # bootstrap samples drawn at once
-_CACHED = 2**24  # most weights (128 MB) that are cached for the next interval over the same number of values
 
 
 class Result(ABC):
@@ -45,54 +40,6 @@ def known(value: float | Tensor) -> float | None:
     return None if math.isnan(number) else number
 
 
-def bootstrap(
-    values: Tensor, resamples: int = 10_000, seed: int = 0, level: float = 0.05, over: Tensor | None = None
-) -> tuple[float, float]:
-    """Return the bootstrap percentile interval of a mean, or of a ratio of means.
-
-    Args:
-        values: Values ``[B]``.
-        resamples: Number of bootstrap samples.
-        seed: Seed of the draws.
-        level: The interval covers ``1 - level``.
-        over: Values ``[B]`` of the denominator, resampled in pairs with ``values``. None: there is none, and the
-            interval is that of the mean.
-
-    Returns:
-        Both ends of the interval; NaN for fewer than two values.
-    """
-    if len(values) < 2:
-        return math.nan, math.nan
-    top, bottom = values.double().cpu(), None if over is None else over.double().cpu()
-    samples = [
-        weights @ top if bottom is None else (weights @ top) / (weights @ bottom)
-        for weights in _resampled(len(values), resamples, seed % 2**63)
-    ]
-    ends = torch.tensor([level / 2, 1 - level / 2], dtype=torch.double)
-    low, high = torch.quantile(torch.cat(samples), ends).tolist()
-    return low, high
-
-
-def _resampled(count: int, resamples: int, seed: int) -> Iterable[Tensor]:
-    """Return the weight of each value in every bootstrap sample, ``[resamples, count]``, in blocks."""
-    return _cached(count, resamples, seed) if count * resamples <= _CACHED else _drawn(count, resamples, seed)
-
-
-@lru_cache(maxsize=2)
-def _cached(count: int, resamples: int, seed: int) -> tuple[Tensor, ...]:
-    """Return all blocks of weights, cached."""
-    return tuple(_drawn(count, resamples, seed))
-
-
-def _drawn(count: int, resamples: int, seed: int) -> Iterator[Tensor]:
-    """Yield the blocks of weights."""
-    drawing = generator(seed)
-    for start in range(0, resamples, _BLOCK):
-        drawn = torch.randint(count, (min(_BLOCK, resamples - start), count), generator=drawing)
-        times = torch.zeros(drawn.shape, dtype=torch.double)
-        yield times.scatter_add_(1, drawn, torch.full_like(times, 1 / count))
-
-
 def estimate(values: Tensor) -> Estimate | None:
     """Return the mean of ``values [B]`` with its 95 % interval. NaN is left out; None if nothing else is there."""
     values = values[~values.isnan()]
@@ -102,7 +49,7 @@ def estimate(values: Tensor) -> Estimate | None:
 def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
     """Return the means of the rows of ``values [M, B]`` and both ends of their 95 % intervals. NaN is left out."""
     rows = [row[~row.isnan()] for row in values]
-    ends = [bootstrap(row) for row in rows]
+    ends = bootstraps([Sampled(row) for row in rows])
     middle = [float(row.mean()) for row in rows]
     return middle, [low for low, _ in ends], [high for _, high in ends]
 

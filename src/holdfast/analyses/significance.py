@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.analyses.result import Result, Row, bars, bootstrap, known
+from holdfast.analyses.intervals import Sampled, bootstraps
+from holdfast.analyses.result import Result, Row, bars, known
 from holdfast.errors import HoldfastError
 
 Verdict = Literal["win", "draw", "loss", "undefined"]
@@ -165,14 +166,17 @@ def significance(
     """
     if not 0 < level < 1 or resamples < 1:
         raise HoldfastError(f"level must be between 0 and 1 and resamples at least 1, got {level} and {resamples}.")
-    comparisons = [
-        _compare(criterion, method, other, by_method, higher_is_better, level, resamples, seed)
+    pairs = [
+        _compare(criterion, method, other, by_method, higher_is_better, level)
         for criterion, by_method in values.items()
         for other in by_method
         if other != method
     ]
-    if not comparisons:
+    if not pairs:
         raise HoldfastError("there is nothing to compare: give at least two methods for one criterion.")
+    sampled = [one for _, *both in pairs for one in both]
+    ends = iter(bootstraps(sampled, resamples, seed, level))  # together: they share their draws
+    comparisons = [replace(c, interval=next(ends), ratio_interval=next(ends)) for c, *_ in pairs]
     corrected = [holm([getattr(c, name) for c in comparisons]) for name in ("p_t", "p_wilcoxon")]
     triples = zip(comparisons, *corrected, strict=True)
     return Significance(tuple(replace(c, holm_t=t, holm_wilcoxon=w) for c, t, w in triples))
@@ -205,10 +209,12 @@ def _compare(
     by_method: Mapping[str, Tensor],
     higher_is_better: Mapping[str, bool],
     level: float,
-    resamples: int,
-    seed: int,
-) -> Comparison:
-    """Compare two methods by one criterion; p-values are corrected later."""
+) -> tuple[Comparison, Sampled, Sampled]:
+    """Compare two methods by one criterion, without intervals and corrected p-values.
+
+    Returns:
+        The comparison, and what its two intervals are made from.
+    """
     if method not in by_method or criterion not in higher_is_better:
         raise HoldfastError(f"{criterion} needs values of {method!r} and an entry in higher_is_better.")
     ours, theirs = (torch.as_tensor(by_method[name]).double().cpu() for name in (method, other))
@@ -223,16 +229,16 @@ def _compare(
     t, p_t, p_wilcoxon = _tests(gain.numpy())
     undefined = (math.nan, math.nan)
     positive = len(gain) > 0 and float(ours[finite].mean()) > 0 and float(theirs[finite].mean()) > 0
-    return Comparison(
+    compared = Comparison(
         criterion=criterion,
         method=method,
         other=other,
         cases=len(gain),
         excluded=int((~finite).sum()),
         gain=float(gain.mean()) if len(gain) else math.nan,
-        interval=bootstrap(gain, resamples, seed, level),
+        interval=undefined,
         ratio=float(ours[finite].mean() / theirs[finite].mean()) if positive else math.nan,
-        ratio_interval=bootstrap(ours[finite], resamples, seed, level, theirs[finite]) if positive else undefined,
+        ratio_interval=undefined,
         t=t,
         p_t=p_t,
         p_wilcoxon=p_wilcoxon,
@@ -240,6 +246,7 @@ def _compare(
         holm_wilcoxon=math.nan,
         level=level,
     )
+    return compared, Sampled(gain), Sampled(ours[finite], theirs[finite]) if positive else Sampled(gain[:0])
 
 
 def _tests(gain: np.ndarray) -> tuple[float, float, float]:

@@ -47,6 +47,8 @@ def _of(results: Results, method: str, measure: MeasureRecord, side: str) -> Ite
 def export(results: Results, out: Path) -> int:
     """Write all values to a file. If this fails, no partial file is left.
 
+    Names are written as they are, see ``Table.csv``.
+
     Args:
         results: The results of an experiment.
         out: The file to write; it ends in ``.csv`` or ``.parquet``.

@@ -15,7 +15,7 @@ from holdfast.ranking import size_text
 from holdfast.report import figures
 from holdfast.report.findings import capital, findings, verdict
 from holdfast.report.tables import Section, sections
-from holdfast.table import Estimate, Table, number, text
+from holdfast.table import Estimate, Table, markdown_text, number, text
 from holdfast.templates import template_file, templates
 
 
@@ -61,9 +61,12 @@ def as_markdown(results: Results, tables: Sequence[Table]) -> str:
         tables: The tables to include, in order.
     """
     facts = "; ".join(f"{name}: {value}" for name, value in _facts(results))
-    parts = [f"# {results.study.title or results.study.name}", verdict(results), f"{capital(facts)}."]
+    title = markdown_text(results.study.title or results.study.name)
+    parts = [f"# {title}", markdown_text(verdict(results)), markdown_text(f"{capital(facts)}.")]
     sentences = findings(results)
-    parts += ["## Why methods win or lose", "\n".join(f"- {one}" for one in sentences)] if sentences else []
+    parts += (
+        ["## Why methods win or lose", "\n".join(f"- {markdown_text(one)}" for one in sentences)] if sentences else []
+    )
     return "\n\n".join([*parts, *(table.markdown() for table in tables)]) + "\n"
 
 

@@ -10,6 +10,7 @@ import torch
 
 import holdfast.published as published
 from holdfast.analyses import Significance, bootstrap
+from holdfast.analyses.intervals import Sampled, bootstraps
 from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
 from holdfast.ranking import size_text
@@ -66,7 +67,16 @@ def _estimates(values: dict[str, torch.Tensor], higher: bool) -> dict[str, Estim
     """Return the mean and interval of each method, with the best one marked."""
     means = {name: float(value.double().mean()) for name, value in values.items()}
     best = (max if higher else min)(means.values(), default=0.0)
-    return {name: Estimate(means[name], *bootstrap(value), means[name] == best) for name, value in values.items()}
+    ends = bootstraps([Sampled(value) for value in values.values()])
+    return {name: Estimate(means[name], *of, means[name] == best) for name, of in zip(means, ends, strict=True)}
+
+
+def _columns(
+    areas: dict[str, dict[str, torch.Tensor]], measures: Sequence[MeasureRecord], names: Sequence[str]
+) -> dict[str, dict[str, Estimate]]:
+    """Return the estimates of these methods, by criterion."""
+    some = {m.name: {name: of for name, of in areas.get(m.name, {}).items() if name in names} for m in measures}
+    return {measure.name: _estimates(some[measure.name], measure.higher) for measure in measures}
 
 
 def _areas(results: Results, family: str, tested: Significance | None) -> Table | None:
@@ -190,14 +200,13 @@ def _ablation(results: Results) -> Table | None:
     names = [results.main, *results.methods("ablation")]
     tested = results.compared("table", "ablation")
     by_pair = {(c.criterion, c.other): c for c in tested.comparisons} if tested else {}
-    areas = results.areas("table", "ablation")
+    columns_of = _columns(results.areas("table", "ablation"), measures, names)
     rows = []
     for name in names:
         row: list[Cell] = [name]
         for measure in measures:
-            by = {n: v for n, v in areas.get(measure.name, {}).items() if n in names}
             c = by_pair.get((measure.name, name))
-            row += [_estimates(by, measure.higher).get(name), Estimate(c.ratio, *c.ratio_interval) if c else None]
+            row += [columns_of[measure.name].get(name), Estimate(c.ratio, *c.ratio_interval) if c else None]
             row.append(c.verdict if c else None)
             row += [published.area(results.published, measure.name, name)] if results.published else []
         rows.append(tuple(row))
@@ -222,14 +231,11 @@ def _probes(results: Results) -> Table | None:
     tested = results.compared("table")
     lost = [c.other for c in tested.comparisons if c.verdict == "loss"] if tested else []
     names = list(dict.fromkeys([results.main, *lost, *probes]))
-    areas = results.areas("table", "probe", measures=("table", "probe"))
+    columns_of = _columns(results.areas("table", "probe", measures=("table", "probe")), measures, names)
     why = {method.name: method.why for method in results.study.methods}
     rows = []
     for name in names:
-        row: list[Cell] = [name]
-        for measure in measures:
-            by = {n: v for n, v in areas.get(measure.name, {}).items() if n in names}
-            row.append(_estimates(by, measure.higher).get(name))
+        row: list[Cell] = [name, *(columns_of[measure.name].get(name) for measure in measures)]
         rows.append((*row, why.get(name, "")))
     columns = ("method", *(_arrow(m) for m in measures), "question")
     questions = dict.fromkeys(m.why for m in measures if m.why)

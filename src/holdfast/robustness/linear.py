@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import ClassVar
 
 import torch
@@ -17,6 +16,8 @@ from holdfast.models.model import Access, differentiable
 from holdfast.robustness.kinds import Exact, Solution
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.witnesses import measure
+
+_NUMBERS = 2**20  # coordinates of moves, or scores, at once
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,10 @@ class ExactLinear(Exact):
 
     def solve(self, rows: Rows) -> Solution:
         logits, weight = self._affine(rows)
-        length, move = self._moves_to_classes(rows, logits, weight)
-        # Any one boundary must be crossed without a target, all of them with one.
-        choice = torch.where(rows.target == ANY, length.argmin(0), length.argmax(0))
-        delta = move[choice, torch.arange(len(rows))]
+        length, delta = self._nearest(rows, logits, weight)
         self._require_affine(rows, logits, weight, delta)
         changed = torch.isfinite(measure(rows, delta, self.norm)[0])
-        missed = ~changed & torch.isfinite(length.gather(0, choice[None])[0])
+        missed = ~changed & torch.isfinite(length)
         if bool((missed & (rows.target != ANY)).any()):
             raise HoldfastError(
                 "the target is nearest where several boundaries meet, which has no closed form: use MinNorm."
@@ -55,38 +53,61 @@ class ExactLinear(Exact):
             raise HoldfastError("rounding hides the boundary of this linear model: use it in double precision.")
         return Solution(torch.where(changed[:, None], delta, 0), torch.ones_like(changed))
 
-    def _moves_to_classes(self, rows: Rows, logits: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    def _nearest(self, rows: Rows, logits: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Return lengths ``[R]`` and moves ``[R, n]`` across the boundary that decides.
+
+        Any one boundary must be crossed without a target, all of them with one.
+        """
+        untargeted = rows.target == ANY
+        length = torch.where(untargeted, math.inf, -1.0).to(logits)
+        move = torch.zeros_like(rows.x)
+        every = torch.arange(logits.shape[1], device=logits.device)
+        for others in every.split(max(1, _NUMBERS // max(1, rows.x.numel()))):
+            lengths, moves = self._moves_to_classes(rows, logits, weight, others)
+            choice = torch.where(untargeted, lengths.argmin(0), lengths.argmax(0))
+            chosen = lengths.gather(0, choice[None])[0]
+            better = torch.where(untargeted, chosen < length, chosen > length)
+            move = torch.where(better[:, None], moves[choice, torch.arange(len(rows))], move)
+            length = torch.where(better, chosen, length)
+        return length, move
+
+    def _moves_to_classes(self, rows: Rows, logits: Tensor, weight: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
         """Return the smallest move across the boundary with each class: lengths ``[C, R]`` and moves ``[C, R, n]``."""
-        pivot = torch.where(rows.target == ANY, rows.label, rows.target)
-        moves, lengths = [], []
-        for other in range(logits.shape[1]):
-            own, against = logits.gather(1, pivot[:, None])[:, 0], logits[:, other]
-            sign = torch.where(rows.target == ANY, 1.0, -1.0).to(logits)
-            slope = (weight[torch.arange(len(rows)), pivot] - weight[:, other]) * sign[:, None]
-            drop = (own - against) * sign
-            goal = self._beyond(drop, slope, rows, logits)
-            move = self.norm.nearest(slope, goal, rows.low, rows.high, exact=True)
-            reached = (slope * move).sum(1) < -drop
-            length = torch.where(reached, self.norm.length(move), math.inf)
-            length = torch.where(drop < 0, 0, length)
-            same = pivot == other
-            moves.append(torch.where((drop < 0)[:, None], 0, move))
-            lengths.append(torch.where(same, torch.where(rows.target == ANY, math.inf, -1.0).to(length), length))
-        return torch.stack(lengths), torch.stack(moves)
+        row = torch.arange(len(rows), device=logits.device).repeat(len(others))
+        other = others.repeat_interleave(len(rows))
+        each = rows.at(row)
+        pivot = torch.where(each.target == ANY, each.label, each.target)
+        sign = torch.where(each.target == ANY, 1.0, -1.0).to(logits)
+        slope = (weight[pivot] - weight[other]) * sign[:, None]
+        drop = (logits[row, pivot] - logits[row, other]) * sign
+        move = self.norm.nearest(
+            slope, self._beyond(drop, slope, each, logits.abs().amax(1)[row]), each.low, each.high, exact=True
+        )
+        reached = (slope * move).sum(1) < -drop
+        length = torch.where(reached, self.norm.length(move), math.inf)
+        length = torch.where(drop < 0, 0, length)
+        length = torch.where(pivot == other, torch.where(each.target == ANY, math.inf, -1.0).to(length), length)
+        move = torch.where((drop < 0)[:, None], 0, move)
+        return length.view(len(others), -1), move.view(len(others), len(rows), -1)
 
     @staticmethod
-    def _beyond(drop: Tensor, slope: Tensor, rows: Rows, logits: Tensor) -> Tensor:
+    def _beyond(drop: Tensor, slope: Tensor, rows: Rows, largest: Tensor) -> Tensor:
         """Return a drop that passes the boundary by a few roundings of the numbers involved."""
-        scale = drop.abs() + (slope * rows.x).abs().sum(1) + logits.abs().amax(1)
+        scale = drop.abs() + (slope * rows.x).abs().sum(1) + largest
         return drop.clamp_min(0) + 8 * torch.finfo(drop.dtype).eps * scale
 
     def _affine(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Return logits ``[R, classes]`` at x and weights ``[R, classes, n]``; refuse a model that is not affine."""
+        """Return logits ``[R, classes]`` at x and weights ``[classes, n]``; refuse a model that is not affine."""
         points = rows.points(torch.zeros_like(rows.x))
         logits = rows.model(points)
         model = differentiable(rows.model)
-        slopes = [model.gradient(points, itemgetter((..., j)))[1] for j in range(logits.shape[1])]
-        weight = torch.stack([slope.flatten(1) for slope in slopes], 1)
+        slopes = []
+        # The weights are the same everywhere: one row for each class, at the first point.
+        classes = torch.arange(logits.shape[1], device=logits.device)
+        for some in classes.split(max(1, min(model.chunk(points), _NUMBERS // len(classes)))):
+            repeated = points[:1].expand(len(some), *points.shape[1:])
+            slopes.append(model.gradient(repeated, lambda scores, some=some: scores.gather(1, some[:, None])[:, 0])[1])
+        weight = torch.cat(slopes).flatten(1)
         scale = rows.x.abs().amax().clamp_min(1)
         for draw, length in enumerate((-10, -1, -0.1, 0.1, 1, 10)):
             away = normal(rows.x.shape[1], 0, draw).to(rows.x) * scale * length
@@ -95,7 +116,7 @@ class ExactLinear(Exact):
 
     @staticmethod
     def _require_affine(rows: Rows, logits: Tensor, weight: Tensor, delta: Tensor) -> None:
-        expected = logits + (weight @ delta[..., None])[..., 0]
+        expected = logits + delta @ weight.T
         actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
         if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
             raise HoldfastError("ExactLinear needs a model that is affine, and this model is not affine: use MinNorm.")
