@@ -240,5 +240,5 @@ def test_a_network_is_trained_kept_and_read_again(tmp_path: Path) -> None:
         "space",
     ]
     (tmp_path / "no.safetensors").write_bytes(b"nothing")
-    with pytest.raises(hf.HoldfastError, match="no network that holdfast trained on texts"):
+    with pytest.raises(hf.HoldfastError, match="cannot read the network"):
         load_bilstm(tmp_path / "no.safetensors")
