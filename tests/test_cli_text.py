@@ -89,7 +89,7 @@ def test_a_text_may_have_fewer_words_than_are_shown(call: Call, tmp_path: Path) 
         (["--text", TEXT, "--target", "10"], "class from 0 to 9"),
         (["--text", TEXT, "--target", "hockey"], "is its own label"),
         (["--text", TEXT, "--model", "imagenet"], "--model must be topics"),
-        (["--text", TEXT, "--model", "nowhere.safetensors"], "no network that holdfast trained"),
+        (["--text", TEXT, "--model", "nowhere.safetensors"], "cannot read the network nowhere.safetensors"),
         (["--text", TEXT, "--method", "grad,lime"], "there is no explainer 'lime'"),
         (
             ["--text", TEXT, "--method", "grad,kernel-shap", "--objective", "robustness-rest"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+_LONGEST = 300  # letters of another library's message, which may quote a whole file
+
 
 class HoldfastError(ValueError):
     """Bad input or an impossible request. The message is one sentence: what was expected, what came, what to do."""
@@ -23,11 +25,14 @@ def first_line(error: BaseException) -> str:
         error: The error of another library.
 
     Returns:
-        One line without trailing punctuation, followed by a full stop. The error's type if it has no message.
+        One line without trailing punctuation, followed by a full stop. The error's type if it has no message. A long
+        line is cut.
     """
     text = str(getattr(error, "strerror", None) or error)  # an OSError repeats the path and a number
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]).rstrip(".:") + "."
+    line = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    line = "".join(letter if letter.isprintable() else "?" for letter in line[:_LONGEST])
+    return line.rstrip(".:") + "."
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str], *, most: int = 40) -> HoldfastError:

@@ -119,11 +119,12 @@ def test_weights_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: py
     with safe_open(path, "pt") as file:
         assert file.metadata() == {"about": "three"}
 
-    def broken(tensors: dict[str, Tensor], file: Path, metadata: dict[str, str]) -> None:
-        file.write_bytes(b"half")
+    def broken(file: Path, content: bytes) -> None:
+        with file.open("wb") as out:
+            out.write(content[:4])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("holdfast.data.training.save_file", broken)
+    monkeypatch.setattr(Path, "write_bytes", broken)
     with pytest.raises(hf.HoldfastError, match=r"cannot write .*weights\.safetensors: No space left"):
         write_weights(path, {"a": torch.zeros(3)}, {})
     assert torch.equal(load_file(path)["a"], torch.eye(3))

@@ -42,17 +42,17 @@ def test_wrong_names_and_files_are_one_sentence(tiny_zoo: list[str], tmp_path: P
         zoo_classifier("torchvision:huge")
     with pytest.raises(hf.HoldfastError, match=r"^timm has no network 'huge'"):
         zoo_classifier("timm:huge")
-    with pytest.raises(hf.HoldfastError, match="cannot load weights from"):
+    with pytest.raises(hf.HoldfastError, match="cannot read weights from"):
         zoo_classifier("timm:tiny", tmp_path / "none.safetensors")
     torch.save(tiny_photo_net(seed=0), tmp_path / "whole.pth")  # a pickled module: code, not tensors
     with pytest.raises(
-        hf.HoldfastError, match=r"^cannot load weights from \S+whole\.pth: expected a file with nothing but"
+        hf.HoldfastError, match=r"^cannot read weights from \S+whole\.pth: expected a file with nothing but"
     ):
         zoo_classifier("timm:tiny", tmp_path / "whole.pth")
     (tmp_path / "empty.pth").write_bytes(b"")
     (tmp_path / "text.pth").write_text("these are no weights", encoding="utf-8")
     for name in ("empty.pth", "text.pth"):
-        with pytest.raises(hf.HoldfastError, match="cannot load weights"):
+        with pytest.raises(hf.HoldfastError, match="cannot read weights"):
             zoo_classifier("timm:tiny", tmp_path / name)
     torch.save({"state_dict": tiny_photo_net(seed=7).state_dict(), "epoch": 3}, tmp_path / "kept.pth")
     zoo_classifier("timm:tiny", tmp_path / "kept.pth")

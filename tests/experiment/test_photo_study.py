@@ -141,7 +141,7 @@ def test_patches_are_the_features_of_photographs_by_default(
         ({"network": "mnist-cnn"}, "model.use should be efficientnet-lite0, torchvision:NAME or timm:NAME"),
         ({"network": "efficientnet-lite0", "weights": "mine.pth"}, 'should be "embedded" for efficientnet-lite0'),
         ({"weights": "train"}, "the library's own"),
-        ({"weights": "none.safetensors"}, "cannot load weights from none.safetensors"),
+        ({"weights": "none.safetensors"}, "cannot read weights from none.safetensors"),
         ({"data": "nowhere"}, "there is no folder nowhere"),
     ],
 )

@@ -226,7 +226,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
             "holdfast train text-bilstm",
         ),
         ('use = "texts"', REST.replace('"text-bilstm"', '"huggingface:x"\nweights = "y"'), "brings its own"),
-        ('use = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "no network that holdfast"),
+        ('use = "texts"', REST.replace('"text-bilstm"', '"text-bilstm"\nweights = "y"'), "cannot read the network y"),
         ('use = "eraser-movies"\nroot = "nowhere.zip"', REST, "cannot read nowhere.zip"),
         ('use = "texts"\nmin_words = 1000\nmax_words = 1000', REST, "no text of texts has 1000 words, of which"),
     ],

@@ -110,7 +110,7 @@ def test_models_without_vectors_and_slow_tokenizers_are_refused() -> None:
         huggingface(_NoVectors(), None)
     with pytest.raises(hf.HoldfastError, match="use a fast tokenizer"):
         huggingface(_takes_vectors(), SimpleNamespace(is_fast=False))
-    with pytest.raises(hf.HoldfastError, match="cannot load"):
+    with pytest.raises(hf.HoldfastError, match="cannot read the network"):
         transformer("/nowhere/at/all")
 
 
@@ -194,5 +194,5 @@ def test_what_is_no_classifier_or_does_not_load_is_told_in_a_sentence(tmp_path: 
     _wordwise(("tor", "ball")).save_pretrained(tmp_path)
     assert transformer(str(tmp_path)).known_names == ("tor", "ball")
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(hf.HoldfastError, match="cannot load"):
+    with pytest.raises(hf.HoldfastError, match="cannot read the network"):
         transformer(str(tmp_path))

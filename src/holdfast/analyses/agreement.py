@@ -17,6 +17,7 @@ from holdfast.analyses.analysis import Analysis, Draw, Stored, Subject
 from holdfast.analyses.result import Result, Row, bars, estimate, known, means
 from holdfast.analyses.significance import Significance, significance
 from holdfast.errors import HoldfastError, first_line
+from holdfast.files import MEGABYTE, reading
 from holdfast.ranking import Ranking
 from holdfast.table import Cell, Estimate, Table
 
@@ -49,10 +50,8 @@ class Marks:
             HoldfastError: The file cannot be read, a line is malformed or repeats an annotator, or there is no line.
         """
         marks: dict[str, dict[str, frozenset[int]]] = {}
-        try:
+        with reading(path, "the marks", 64 * MEGABYTE):
             lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise HoldfastError(f"cannot read the marks {path}: {first_line(error)}") from error
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -60,7 +59,7 @@ class Marks:
                 entry = json.loads(line)
                 example, annotator = str(entry["example"]), str(entry["annotator"])
                 features = frozenset(_feature(feature) for feature in entry["features"])
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
                 raise HoldfastError(
                     f'line {number} of {path} is not {{"example": …, "annotator": …, "features": [whole numbers]}}: '
                     f"{first_line(error)}"

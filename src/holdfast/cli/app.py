@@ -5,6 +5,8 @@ Nothing here imports torch, so that ``holdfast --help`` and ``holdfast --version
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -15,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.version import __version__
 
 _COMMANDS = {
@@ -70,6 +72,11 @@ def main() -> None:
         app()
     except HoldfastError as error:
         err.print(f"[bold red]holdfast:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except OSError as error:  # files have sentences of their own: this is the output, on a full disk
+        with contextlib.suppress(OSError):
+            err.print(f"[bold red]holdfast:[/] cannot print: {escape(first_line(error))}", highlight=False)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print would fail again
         sys.exit(2)
 
 

@@ -20,11 +20,12 @@ from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.board import shown_progress, time_text
 from holdfast.cli.show import progress_bar
-from holdfast.errors import HoldfastError, unknown_name
+from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.experiment import Engine, Store, Study, Summary, plan_of
 from holdfast.experiment import run as compute
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load
+from holdfast.files import shown
 
 app = typer.Typer(add_completion=False)
 Data = Annotated[
@@ -127,8 +128,8 @@ def carry_out(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HoldfastError(f"cannot make the folder {folder}: {error.strerror}.") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
+        raise HoldfastError(f"cannot make the folder {shown(folder)}: {first_line(error)}") from error
     with Store.open(folder / "results.db") as store:
         study = make()
         with engine() as worker, _stopping() as stop, shown_progress(quiet, as_json) as notify:

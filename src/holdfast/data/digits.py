@@ -15,14 +15,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Literal
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from holdfast.data.idx import parse_idx, read_bytes
 from holdfast.data.networks import mnist_cnn as mnist_cnn_network
 from holdfast.errors import HoldfastError, HoldfastWarning, first_line
-from holdfast.files import atomic
+from holdfast.files import MEGABYTE, atomic, reading
 from holdfast.models.torch import TorchModel
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -32,6 +32,7 @@ DIGITS = tuple("0123456789")
 FASHION = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 """Names of the classes of Fashion-MNIST."""
 _LARGEST = 64 * 2**20  # bytes of the largest download that is accepted; the largest file has 26 MB
+MOST_WEIGHTS = 1024 * MEGABYTE  # bytes of a file with weights of a network that holdfast trains
 _PREFIX = {"train": "train", "test": "t10k"}
 
 # SHA-256 of the uncompressed files, because mirrors compress them differently.
@@ -146,18 +147,16 @@ def load_weights(network: nn.Module, path: Path) -> dict[str, str]:
     Raises:
         HoldfastError: The file cannot be read, or its weights are those of another network.
     """
-    try:
+    with reading(path, "weights from", MOST_WEIGHTS):
         network.load_state_dict(load_file(path))
         with safe_open(path, "pt") as file:
             return dict(file.metadata() or {})
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
 
 
 def _digits(images: bytes, labels: bytes, name: str) -> Digits:
     """Return the digits in the bytes of two idx files."""
     x, y = parse_idx(images, f"the images in {name}"), parse_idx(labels, f"the labels in {name}")
-    if x.ndim != 3 or y.ndim != 1 or len(x) != len(y):
+    if x.ndim != 3 or x.shape[1:] != (28, 28) or y.ndim != 1 or len(x) != len(y):
         raise HoldfastError(
             f"{name} should be images [N, 28, 28] and labels [N], got shapes {tuple(x.shape)} and {tuple(y.shape)}."
         )
@@ -188,9 +187,10 @@ def _split(root: Path, split: str, download: bool, mirror: str, checksum: dict[s
 
 def _read(root: Path, name: str, download: bool, mirror: str, checksum: str) -> bytes:
     """Return the content of a file of the set, decompressed."""
-    for path in (root / name, root / f"{name}.gz"):
-        if path.exists():
-            return read_bytes(path)
+    with reading(root):
+        for path in (root / name, root / f"{name}.gz"):
+            if path.exists():
+                return read_bytes(path)
     if not download:
         raise HoldfastError(f"{root} has no {name} or {name}.gz: copy it there or pass download=True.")
     return _download(root, name, mirror, checksum)

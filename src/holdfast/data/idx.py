@@ -5,16 +5,16 @@ from __future__ import annotations
 import gzip
 import math
 import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, first_line
-from holdfast.files import atomic
+from holdfast.errors import HoldfastError
+from holdfast.files import MEGABYTE, reading, too_large, write_bytes
 
+MOST_BYTES = 128 * MEGABYTE  # of the content, decompressed; the largest file of MNIST has 45 MB
 _UNSIGNED_BYTE = 0x08
 
 
@@ -37,13 +37,15 @@ def read_bytes(path: Path) -> bytes:
     """Read a file and decompress it if it is compressed by gzip.
 
     Raises:
-        HoldfastError: The file cannot be read.
+        HoldfastError: The file cannot be read, or its content has more than ``MOST_BYTES``.
     """
-    try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    except (OSError, EOFError, zlib.error) as error:
-        raise HoldfastError(f"cannot read {path}: {first_line(error)}") from error
+    with reading(path, most=MOST_BYTES), path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        content = gzip.GzipFile(fileobj=file).read(MOST_BYTES + 1) if packed else file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise too_large(str(path), MOST_BYTES)
+        return content
 
 
 def parse_idx(raw: bytes, name: str) -> Tensor:
@@ -72,7 +74,8 @@ def parse_idx(raw: bytes, name: str) -> Tensor:
         raise HoldfastError(
             f"{name} has the wrong length: shape {shape} needs {math.prod(shape)} bytes, not {len(raw) - header}."
         )
-    return torch.from_numpy(np.frombuffer(raw, np.uint8, offset=header).reshape(shape).copy())
+    with reading(name):  # numpy has fewer dimensions than the format allows
+        return torch.from_numpy(np.frombuffer(raw, np.uint8, offset=header).reshape(shape).copy())
 
 
 def write_idx(path: Path, values: Tensor) -> None:
@@ -87,5 +90,4 @@ def write_idx(path: Path, values: Tensor) -> None:
     """
     array = values.to(torch.uint8).cpu().numpy()
     header = struct.pack(f">BBBB{array.ndim}I", 0, 0, _UNSIGNED_BYTE, array.ndim, *array.shape)
-    with atomic(path) as part:
-        part.write_bytes(gzip.compress(header + array.tobytes(), compresslevel=9, mtime=0))
+    write_bytes(path, gzip.compress(header + array.tobytes(), compresslevel=9, mtime=0))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
+from holdfast.files import MEGABYTE, reading, shown
 
-MOST_PIXELS = 100_000_000  # a file that claims more is refused before it fills the memory
+MOST_PIXELS = 64_000_000  # a file that claims more is refused before it fills the memory
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # others start programs or hide their size
+_LARGEST = 512 * MEGABYTE  # bytes of an image file
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
@@ -41,7 +45,7 @@ def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Ten
     Transparent pixels become white.
 
     Args:
-        path: The file, in a format that Pillow reads.
+        path: The file: BMP, GIF, JPEG, PNG, PPM, TIFF or WebP.
         size: Pixels a side of the result.
         crop: Share of the shorter side that is kept. Networks are usually tested with 0.875.
 
@@ -53,7 +57,8 @@ def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Ten
     """
     if size < 1 or not 0 < crop <= 1:
         raise HoldfastError(f"a photograph needs size >= 1 and 0 < crop <= 1, got {size} and {crop}.")
-    picture = _open(path)
+    with opened_image(path) as file:
+        picture = _rgb(file)
     side = crop * min(picture.size)
     left, top = ((length - side) / 2 for length in picture.size)
     box = (left, top, left + side, top + side)
@@ -62,26 +67,33 @@ def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Ten
     return pixels.permute(2, 0, 1).float().div_(255).contiguous()
 
 
-def _open(path: str | Path) -> Image.Image:
-    """Return an image file as an upright RGB picture."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit is below
-            with Image.open(path) as file:
-                if file.width * file.height > MOST_PIXELS:
-                    raise HoldfastError(
-                        f"{path} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that are "
-                        "read: scale it down first."
-                    )
-                return _rgb(ImageOps.exif_transpose(file))
-    except HoldfastError:
-        raise
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        raise HoldfastError(f"cannot read the image {path}: {first_line(error)}") from error
+@contextmanager
+def opened_image(path: str | Path) -> Iterator[Image.Image]:
+    """Open an image file whose size has been checked. What the block raises becomes one sentence.
+
+    Args:
+        path: The file, in one of ``FORMATS``.
+
+    Yields:
+        The image. Its pixels are read when they are used.
+
+    Raises:
+        HoldfastError: The file cannot be read, or has too many pixels.
+    """
+    with reading(path, "the image", _LARGEST), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about damage that does not matter, and about sizes: our own limit is below
+        with Image.open(path, formats=FORMATS) as file:
+            if file.width * file.height > MOST_PIXELS:
+                raise HoldfastError(
+                    f"{shown(path)} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that "
+                    "are read: scale it down first."
+                )
+            yield file
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
-    """Return a picture of any mode (grey, palette, CMYK, 16 bits, with alpha) as RGB on white."""
+    """Return a picture of any mode (grey, palette, CMYK, 16 bits, with alpha) upright, as RGB on white."""
+    ImageOps.exif_transpose(picture, in_place=True)  # without a copy: a photograph may take 256 MB
     if picture.mode in ("I;16", "I;16B", "I;16L", "I"):
         picture = picture.point(lambda value: value / 256).convert("L")
     if "A" in picture.getbands() or "transparency" in picture.info:
@@ -110,10 +122,11 @@ def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None,
         HoldfastError: There is no such folder, it has no photographs, or one cannot be read.
     """
     root = Path(root)
-    if not root.is_dir():
-        raise HoldfastError(f"there is no folder {root}.")
-    classes = sorted(path.name for path in root.iterdir() if path.is_dir())
-    paths = [*_in_turn([_photos_in(root / name) for name in classes]), *_photos_in(root)]
+    with reading(root):
+        if not root.is_dir():
+            raise HoldfastError(f"there is no folder {shown(root)}.")
+        classes = sorted(path.name for path in root.iterdir() if path.is_dir())
+        paths = [*_in_turn([_photos_in(root / name) for name in classes]), *_photos_in(root)]
     if not paths:
         raise HoldfastError(f"{root} has no photographs ({', '.join(_SUFFIXES)}), nor folders of them.")
     chosen = paths[:limit]

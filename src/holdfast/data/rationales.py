@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +16,8 @@ from holdfast.data.archive import read_files
 from holdfast.data.dataset import Examples
 from holdfast.data.texts import Texts
 from holdfast.data.topics import TextData, class_numbers
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
+from holdfast.files import reading, shown
 from holdfast.text import Word
 from holdfast.text import split as words_of
 
@@ -93,7 +95,7 @@ def _passage(review: _Review, most: int) -> tuple[str, Spans] | None:
         starts.append(starts[-1] + len(line))
     sizes = [len(words_of(" ".join(line))) for line in review.lines]
     for middle, size in enumerate(sizes):
-        if size > most or not any(starts[middle] <= token < starts[middle + 1] for token in review.marked):
+        if size > most or review.marked.isdisjoint(range(starts[middle], starts[middle + 1])):
             continue
         first, last, room = middle, middle + 1, most - size
         while True:
@@ -143,25 +145,31 @@ def _reviews(root: Path, split: str) -> list[_Review]:
     for name, content in read_files(root, lambda name: name.endswith(f"{split}.jsonl") or "docs/" in name):
         files[name.rsplit("/", 1)[-1]] = content
     if f"{split}.jsonl" not in files:
-        raise HoldfastError(f"{root} has no {split}.jsonl: it should hold ERASER's movies.")
-    reviews = []
-    try:
-        for line in files[f"{split}.jsonl"].decode("utf-8").splitlines():
-            entry = json.loads(line)
-            name = str(entry["annotation_id"])
-            lines = tuple(tuple(one.split()) for one in files[name].decode("utf-8").splitlines())
-            label = ("NEG", "POS").index(entry["classification"])
-            reviews.append(_Review(name, label, lines, frozenset(_marked_tokens(entry))))
-    except (KeyError, ValueError, TypeError) as error:
-        raise HoldfastError(f"{root} does not hold ERASER's movies: {first_line(error)}") from error
-    return reviews
+        raise HoldfastError(f"{shown(root)} has no {split}.jsonl: it should hold ERASER's movies.")
+    with reading(root, "ERASER's movies in"):
+        return [_review(line, files) for line in files[f"{split}.jsonl"].decode("utf-8").splitlines()]
 
 
-def _marked_tokens(entry: dict[str, Any]) -> Iterator[int]:
-    """Yield the numbers of the tokens that people marked."""
+def _review(line: str, files: dict[str, bytes]) -> _Review:
+    """Return the review that a line of a split describes."""
+    entry = json.loads(line)
+    name = str(entry["annotation_id"])
+    if name not in files:
+        raise ValueError(f"there is no review {name!r}")
+    lines = tuple(tuple(one.split()) for one in files[name].decode("utf-8").splitlines())
+    label = ("NEG", "POS").index(entry["classification"])
+    return _Review(name, label, lines, _marked_tokens(entry, sum(map(len, lines))))
+
+
+def _marked_tokens(entry: dict[str, Any], count: int) -> frozenset[int]:
+    """Return which of a review's tokens people marked. Spans are counted at their ends: they may claim any length."""
+    edges = [0] * (count + 1)
     for group in entry["evidences"]:
         for span in group:
-            yield from range(int(span["start_token"]), int(span["end_token"]))
+            start = min(max(int(span["start_token"]), 0), count)
+            edges[start] += 1
+            edges[min(max(int(span["end_token"]), start), count)] -= 1
+    return frozenset(token for token, spans in enumerate(accumulate(edges[:-1])) if spans > 0)
 
 
 @dataclass(frozen=True)

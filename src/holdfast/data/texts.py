@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ from torch import Tensor
 
 from holdfast.data.archive import read_files
 from holdfast.errors import HoldfastError, first_line
-from holdfast.text import split as words_of
+from holdfast.files import MEGABYTE, reading, shown
+from holdfast.text.words import each_word
 
 Split = Literal["train", "test"]
 
@@ -48,6 +49,8 @@ YAHOO = (
 """The topics of Yahoo! Answers (Zhang et al. 2015), in the order of their numbers."""
 _QUOTED = re.compile(r"^\s*(?:[>|:]|\w{1,4}>)|writes in|writes:|wrote:|says:|said:|^In article|^Quoted from")
 _RULE = re.compile(r"\s*[-_=*#~]{2,}\s*")  # the line above a signature
+_MOST_ROWS = 2_000_000  # Yahoo! Answers has 1,400,000
+MOST_TABLE = 1024 * MEGABYTE  # bytes of a table of texts
 _TABLES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".json": "json"}
 
 
@@ -98,11 +101,13 @@ class Texts:
         Returns:
             The other texts, in order.
         """
-        words = [words_of(text) for text in self.texts]
-        long_enough = [number for number, one in enumerate(words) if len(one) >= least]
-        ends = [len(self.texts[n]) if len(words[n]) <= most else words[n][most - 1].end for n in long_enough]
-        texts = tuple(self.texts[number][:end] for number, end in zip(long_enough, ends, strict=True))
-        return replace(self.select(long_enough), texts=texts)
+        long_enough, texts = [], []
+        for number, text in enumerate(self.texts):
+            words = list(islice(each_word(text), max(least, most + 1)))  # no more than is asked about
+            if len(words) >= least:
+                long_enough.append(number)
+                texts.append(text if len(words) <= most else text[: words[most - 1].end])
+        return replace(self.select(long_enough), texts=tuple(texts))
 
 
 def read_texts(source: str, most: int | None = None) -> Texts:
@@ -120,13 +125,15 @@ def read_texts(source: str, most: int | None = None) -> Texts:
         HoldfastError: There is no such source, or it cannot be read.
     """
     path = Path(source)
-    if source in ("newsgroups", "yahoo-answers") and not path.exists():
+    with reading(source, "texts from"):
+        exists = path.exists()
+    if source in ("newsgroups", "yahoo-answers") and not exists:
         return newsgroups() if source == "newsgroups" else yahoo_answers(most=most)
-    if not path.exists():
+    if not exists:
         raise HoldfastError(f"there is no {source}: name newsgroups, yahoo-answers, or a folder or file of texts.")
     suffix = path.suffix.lower()
     if suffix in _TABLES:
-        has_labels = suffix == ".csv" and {"text", "label"} <= set(_csv(path, 0)[0])
+        has_labels = suffix == ".csv" and {"text", "label"} <= set(_columns(path))
         return labelled(path) if has_labels else yahoo_answers(path, most=most)
     return newsgroups(path)
 
@@ -144,10 +151,13 @@ def labelled(path: str | Path, classes: Sequence[str] = ()) -> Texts:
     Raises:
         HoldfastError: The file cannot be read, lacks a column or a label, or has a label that is not in ``classes``.
     """
-    columns, rows = _csv(path)
-    if not rows or not {"text", "label"} <= set(columns):
+    rows = _csv(path) if {"text", "label"} <= set(_columns(path)) else iter(())
+    entries, count = [], 0
+    for count, (text, label) in enumerate(rows, 1):
+        if text.strip():
+            entries.append((count - 1, text, label))
+    if not count:
         raise HoldfastError(f"{path} should have the columns text and label, and at least one row.")
-    entries = [(number, row["text"], row["label"]) for number, row in enumerate(rows) if (row["text"] or "").strip()]
     if not entries:
         raise HoldfastError(f"{path} holds no text.")
     bare = next((number for number, _, label in entries if not label), None)
@@ -247,25 +257,44 @@ def _yahoo_table(path: str | Path | None, split: Split, most: int | None) -> Any
     except ImportError as error:
         raise HoldfastError('Yahoo! Answers requires datasets: pip install "holdfast[text]".') from error
     part = split if most is None else f"{split}[:{most}]"
-    kind = None if path is None else _TABLES.get(Path(path).suffix.lower())
-    if path is not None and (kind is None or not Path(path).is_file()):
-        raise HoldfastError(f"{path} should be a .parquet, .csv or .jsonl file with Yahoo! Answers.")
-    try:
-        if path is None:
+    if path is None:
+        with reading("Yahoo! Answers"):
             return datasets.load_dataset("community-datasets/yahoo_answers_topics", split=part)
+    kind = _TABLES.get(Path(path).suffix.lower())
+    with reading(path, "Yahoo! Answers in", MOST_TABLE):
+        if kind is None:
+            raise HoldfastError(f"{path} should be a .parquet, .csv or .jsonl file with Yahoo! Answers.")
+        if kind == "parquet":
+            _check_parquet(path)
         return datasets.load_dataset(kind, data_files={split: str(path)}, split=part)
-    except (OSError, ValueError, datasets.exceptions.DatasetGenerationError) as error:
-        raise HoldfastError(f"cannot read Yahoo! Answers: {first_line(error)}") from error
 
 
-def _csv(path: str | Path, most: int | None = None) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the columns of a table and its rows, at most ``most`` of them."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            return list(reader.fieldnames or ()), list(itertools.islice(reader, most))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise HoldfastError(f"cannot read texts from {path}: {first_line(error)}") from error
+def _check_parquet(path: str | Path) -> None:
+    """Refuse a table that is small in the file and large in memory."""
+    from pyarrow import parquet  # comes with datasets
+
+    about = parquet.read_metadata(path)
+    size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+    if size > MOST_TABLE or about.num_rows > _MOST_ROWS:
+        raise HoldfastError(
+            f"cannot read {shown(path)}: it claims {about.num_rows:,} rows of {size:,} bytes, more than the "
+            f"{_MOST_ROWS:,} rows or {MOST_TABLE:,} bytes that are read."
+        )
+
+
+def _columns(path: str | Path) -> list[str]:
+    """Return the names of the columns of a .csv file."""
+    with reading(path, "texts from", MOST_TABLE), Path(path).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file).fieldnames or ())
+
+
+def _csv(path: str | Path) -> Iterator[tuple[str, str]]:
+    """Yield text and label of every row of a .csv file; a label that is missing is empty."""
+    labels: dict[str, str] = {}  # each is kept once, however many rows have it
+    with reading(path, "texts from", MOST_TABLE), Path(path).open(encoding="utf-8-sig", newline="") as file:
+        for row in csv.DictReader(file):
+            label = row["label"] or ""
+            yield row["text"] or "", labels.setdefault(label, label)
 
 
 def _topic(row: int, topic: Any) -> int:

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from holdfast.data.dataset import DataSet, Examples
+from holdfast.data.digits import MOST_WEIGHTS
 from holdfast.data.network import Network, Place
 from holdfast.data.texts import Texts, read_texts
 from holdfast.data.train_text import LONGEST
-from holdfast.errors import HoldfastError, HoldfastWarning, first_line
+from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.files import reading, shown
 from holdfast.models.torch import TorchModel
 from holdfast.settings import Count
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader, transformer
@@ -50,19 +52,22 @@ def load_bilstm(path: str | Path, device: torch.device | str = "cpu") -> TextMod
     Raises:
         HoldfastError: The file cannot be read, or is no such network.
     """
-    try:
+    with reading(path, "the network", MOST_WEIGHTS):
         with safe_open(path, "pt") as file:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118  # it is no dict
-        classes, words = json.loads(metadata["classes"]), tuple(metadata["words"].split("\n"))
-        vocabulary = Vocabulary(words, tensors.pop("vectors"))
-        network = BiLstm(vocabulary.vectors.shape[1], len(classes), tensors["onward.weight_hh_l0"].shape[1])
-        network.load_state_dict(tensors)
-    except (OSError, SafetensorError, RuntimeError, LookupError, TypeError, ValueError) as error:
-        raise HoldfastError(f"{path} is no network that holdfast trained on texts: {first_line(error)}") from error
-    network = network.eval().requires_grad_(False)
-    chunk = _CPU_CHUNK if torch.device(device).type == "cpu" else None
-    return TextModel(WordReader(vocabulary, LONGEST), network, classes, device=device, chunk=chunk)
+        lacking = {"vectors", "onward.weight_hh_l0"} - set(tensors) | {"classes", "words"} - set(metadata)
+        classes = [] if lacking else json.loads(metadata["classes"])
+        if lacking or not isinstance(classes, list) or not all(isinstance(one, str) for one in classes):
+            wrong = ", ".join(sorted(lacking)) or "a list of classes"
+            raise HoldfastError(f"{shown(path)} is no network that holdfast trained on texts: it lacks {wrong}.")
+        vocabulary = Vocabulary(tuple(metadata["words"].split("\n")), tensors.pop("vectors"))
+        with torch.device("meta"):  # shapes are compared before memory is taken for what they claim
+            network = BiLstm(vocabulary.vectors.shape[1], len(classes), tensors["onward.weight_hh_l0"].shape[1])
+        network.load_state_dict(tensors, assign=True)
+        network = network.eval().requires_grad_(False)
+        chunk = _CPU_CHUNK if torch.device(device).type == "cpu" else None
+        return TextModel(WordReader(vocabulary, LONGEST), network, classes, device=device, chunk=chunk)
 
 
 def topic_sentences() -> Texts:

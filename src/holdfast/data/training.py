@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from holdfast.errors import HoldfastError
-from holdfast.files import atomic
+from holdfast.files import write_bytes
 
 Batches = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 """Makes the batches of one epoch: inputs ``[B, ...]`` and their classes ``[B]``, on the device of the network."""
@@ -102,5 +102,4 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     Raises:
         HoldfastError: The file cannot be written.
     """
-    with atomic(path) as part:
-        save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, part, dict(metadata))
+    write_bytes(path, save({name: value.cpu().contiguous() for name, value in tensors.items()}, dict(metadata)))

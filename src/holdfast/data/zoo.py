@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import zipfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
@@ -17,6 +17,7 @@ from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.imagenet import imagenet_names
 from holdfast.data.network import Network, Place, Prepared
 from holdfast.errors import HoldfastError, first_line
+from holdfast.files import reading, shown
 from holdfast.models.execution import Execution
 from holdfast.models.torch import TorchModel
 
@@ -117,26 +118,26 @@ def _library_and_name(name: str) -> tuple[Any, str]:
 
 def _load_state(module: nn.Module, path: Path) -> None:
     """Load weights into a network, in place."""
-    state = _tensors(path)
-    if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
-        state = state["state_dict"]  # training scripts store other values beside it
-    try:
+    with reading(path, "weights from"):
+        state = load_file(path) if path.suffix == ".safetensors" else _tensors(path)
+        if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
+            state = state["state_dict"]  # training scripts store other values beside it
         module.load_state_dict(state)
-    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
 
 
 def _tensors(path: Path) -> Any:
-    """Return the content of a file of tensors."""
+    """Return the content of a file that torch wrote."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                raise HoldfastError(f"cannot read weights from {shown(path)}: it is compressed, and torch's are not.")
     try:
-        if path.suffix == ".safetensors":
-            return load_file(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, SafetensorError) as error:
-        raise HoldfastError(f"cannot load weights from {path}: {first_line(error)}") from error
-    except Exception as error:  # torch.load fails in many ways on a file that is no checkpoint
+    except OSError:
+        raise
+    except Exception as error:  # torch's own message advises to run what is in the file
         raise HoldfastError(
-            f"cannot load weights from {path}: expected a file with nothing but tensors in it."
+            f"cannot read weights from {shown(path)}: expected a file with nothing but tensors in it."
         ) from error
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from holdfast.curve import SIZES
-from holdfast.errors import HoldfastError, first_line, unknown_name
+from holdfast.errors import HoldfastError, unknown_name
+from holdfast.files import MEGABYTE, reading, shown
 from holdfast.published import DATA_SETS
 
 A_TABLE = 'a name or a table such as { use = "…" }'
@@ -124,21 +125,19 @@ def load(experiment: str) -> Settings:
         HoldfastError: The file cannot be read, or one of its keys is unknown or has a wrong value.
     """
     if experiment.endswith(".toml"):
-        try:
+        with reading(experiment, "the experiment", MEGABYTE):
             text = Path(experiment).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise HoldfastError(f"cannot read the experiment {experiment}: {first_line(error)}") from error
     elif experiment in named():
         text = (_NAMED / f"{experiment}.toml").read_text(encoding="utf-8")
     else:
         raise unknown_name("experiment", experiment, [*named(), "FILE.toml"])
-    try:
-        return Settings.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise HoldfastError(f"{experiment} is not TOML: {first_line(error)}") from error
-    except ValidationError as error:
-        messages = dict.fromkeys(_message(one) for one in error.errors())
-        raise HoldfastError(f"{experiment}: {'; '.join(list(messages)[:5])}.") from error
+    with reading(experiment, "the experiment"):
+        content = tomllib.loads(text)
+        try:
+            return Settings.model_validate(content)
+        except ValidationError as error:
+            messages = dict.fromkeys(_message(one) for one in error.errors()[:50])
+            raise HoldfastError(f"{shown(experiment)}: {'; '.join(list(messages)[:5])}.") from error
 
 
 def with_choices(settings: Settings, choices: Mapping[str, str]) -> Settings:

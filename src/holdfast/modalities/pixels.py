@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
-from holdfast.data.photographs import MOST_PIXELS
+from holdfast.data.photographs import opened_image
 from holdfast.errors import HoldfastError, first_line
-from holdfast.files import atomic
+from holdfast.files import shown, write_bytes
 
 Pixels = np.ndarray[Any, Any]
 
@@ -60,11 +60,12 @@ def save(figure: Figure, path: Path) -> None:
     Raises:
         HoldfastError: The file cannot be written, or its format is not known.
     """
-    with atomic(path) as part:
-        try:
-            figure.savefig(part, dpi=130)
-        except ValueError as error:
-            raise HoldfastError(f"cannot write the picture {path}: {first_line(error)}") from error
+    out = io.BytesIO()  # matplotlib hides a full disk behind errors of its own
+    try:
+        figure.savefig(out, dpi=130, format=path.suffix[1:].lower() or None)
+    except ValueError as error:
+        raise HoldfastError(f"cannot write the picture {shown(path)}: {first_line(error)}") from error
+    write_bytes(path, out.getvalue())
 
 
 def grey_image(path: Path, size: tuple[int, int], resize: bool) -> Tensor:
@@ -81,17 +82,8 @@ def grey_image(path: Path, size: tuple[int, int], resize: bool) -> Tensor:
     Raises:
         HoldfastError: The file cannot be read, or the image has another size and ``resize`` is False.
     """
-    try:
-        with Image.open(path) as file:
-            if file.width * file.height > MOST_PIXELS:
-                raise HoldfastError(
-                    f"{path} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that are read."
-                )
-            picture = file.convert("L")
-    except HoldfastError:
-        raise
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        raise HoldfastError(f"cannot read the image {path}: {first_line(error)}") from error
+    with opened_image(path) as file:
+        picture = file.convert("L")
     width, height = size
     if picture.size != size:
         if not resize:

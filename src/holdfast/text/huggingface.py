@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
 from holdfast.features import FIXED
+from holdfast.files import reading
 from holdfast.text.model import Reader, Reading, TextModel, embed
 from holdfast.text.words import Word
 
@@ -81,13 +81,11 @@ def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer  # an optional extra
     except ImportError as error:
         raise HoldfastError('a network of Hugging Face requires transformers: pip install "holdfast[text]".') from error
-    try:
+    with reading(name, "the network"):
         model, loading = AutoModelForSequenceClassification.from_pretrained(
             name, use_safetensors=True, output_loading_info=True, trust_remote_code=False
         )
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
-        raise HoldfastError(f"cannot load {name}: {first_line(error)}") from error
     if loading["missing_keys"]:
         missing = sorted(loading["missing_keys"])[0]
         raise HoldfastError(f"{name} has no trained head for classification: {missing} is not in its weights.")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError
+from holdfast.files import MEGABYTE, reading, shown
 
+_LARGEST = 16_384 * MEGABYTE  # bytes of a file of word vectors; the largest of GloVe has 5,400 MB
+_MALFORMED = "each line should be a word and numbers, as many as in the first"
+_LONGEST_LINE = MEGABYTE  # letters: a word and its numbers take a few thousand
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SHORT = re.compile(r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))$", re.IGNORECASE)
 
@@ -48,13 +52,16 @@ def split(text: str) -> list[Word]:
     Returns:
         Its words in order; none if it has no letter and no digit.
     """
-    words = []
+    return list(each_word(text))
+
+
+def each_word(text: str) -> Iterator[Word]:
+    """Yield the words of a text, as ``split`` returns them, without holding all of them."""
     for match in _WORD.finditer(text):
         start, end = match.span()
         short = _SHORT.search(text, start, end)
         cut = end if short is None or short.start() == start else short.start()
-        words += [Word(text[a:b], a, b) for a, b in ((start, cut), (cut, end)) if a < b]
-    return words
+        yield from (Word(text[a:b], a, b) for a, b in ((start, cut), (cut, end)) if a < b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,24 +138,20 @@ class Vocabulary:
         Raises:
             HoldfastError: The file cannot be read, or its lines are no word vectors.
         """
-        malformed = f"{path} holds no word vectors: each line should be a word and numbers, as many as in the first."
-        try:
-            with Path(path).open(encoding="utf-8") as file:
-                words = _read_lines(file, None if keep is None else set(keep), most)
-        except (OSError, UnicodeDecodeError) as error:
-            raise HoldfastError(f"cannot read word vectors from {path}: {first_line(error)}") from error
-        except ValueError as error:
-            raise HoldfastError(malformed) from error
-        if not words:
-            raise HoldfastError(malformed)
-        return cls(tuple(words), torch.from_numpy(np.stack(list(words.values()))))
+        with reading(path, "word vectors from", _LARGEST), Path(path).open(encoding="utf-8") as file:
+            words = _read_lines(file, None if keep is None else set(keep), most)
+            if not words:
+                raise HoldfastError(f"{shown(path)} holds no word vectors of the words that are read.")
+            return cls(tuple(words), torch.from_numpy(np.stack(list(words.values()))))
 
 
-def _read_lines(lines: Iterable[str], keep: set[str] | None, most: int | None) -> dict[str, np.ndarray]:
+def _read_lines(file: TextIO, keep: set[str] | None, most: int | None) -> dict[str, np.ndarray]:
     """Return vectors by word, in the order of the lines; raises ValueError for a line that is no vector."""
     words: dict[str, np.ndarray] = {}
     width = 0
-    for line in lines:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise ValueError("a line is too long for a word and its numbers")
         parts = line.rstrip().split(" ")  # fastText ends its lines with a blank
         if not width and len(parts) == 2 and all(part.isdigit() for part in parts):
             continue  # the first line of word2vec and fastText: the number of words and of dimensions
@@ -158,6 +161,9 @@ def _read_lines(lines: Iterable[str], keep: set[str] | None, most: int | None) -
             break
         if (keep is None or word in keep) and word not in words and word == word.lower():
             if not 0 < width < len(parts):
-                raise ValueError("a line has no word or no numbers")
-            words[word] = np.array(parts[-width:], dtype=np.float32)
+                raise ValueError(_MALFORMED)
+            try:
+                words[word] = np.array(parts[-width:], dtype=np.float32)
+            except ValueError:
+                raise ValueError(_MALFORMED) from None
     return words
