@@ -11,7 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import holdfast as hf
-from holdfast.cli import app
+from holdfast.cli.app import app
 from holdfast.experiment import Store, run
 from holdfast.experiment.build import build
 from holdfast.experiment.results import Results

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import warnings
 from importlib import import_module
@@ -40,6 +41,8 @@ class _LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         module = import_module(f"holdfast.cli.{str(self.name).replace('list', 'listing')}")
+        if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == "holdfast.cli":  # of the imports
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return typer.main.get_command(module.app)
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:

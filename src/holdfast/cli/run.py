@@ -61,7 +61,7 @@ def run(
 ) -> None:
     """Compute an experiment, or what is missing of it, into FOLDER/results.db.
 
-    Ctrl-C finishes the running unit and stops; the same command continues from there.
+    Ctrl-C, SIGTERM and SIGHUP finish the running unit and stop; the same command continues from there.
     """
     settings = load(experiment)
     usable_device(device)
@@ -132,7 +132,7 @@ def carry_out(
         raise HoldfastError(f"cannot make the folder {shown(folder)}: {first_line(error)}") from error
     with Store.open(folder / "results.db") as store:
         study = make()
-        with engine() as worker, _stopping() as stop, shown_progress(quiet, as_json) as notify:
+        with _stopping() as stop, engine() as worker, shown_progress(quiet, as_json) as notify:
             return compute(study, store, worker, notify=notify, stop=stop)
 
 
@@ -227,18 +227,24 @@ def show_plan(study: Study, results: Path, as_json: bool) -> None:
 
 
 @contextmanager
-def _stopping() -> Iterator[Any]:
-    """Yield a function that returns whether Ctrl-C was pressed. A second Ctrl-C stops at once."""
+def _stopping() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether Ctrl-C, SIGTERM or SIGHUP came. A second one stops at once."""
     requested = False
 
     def request(number: int, frame: FrameType | None) -> None:
         nonlocal requested
         requested = True
-        signal.signal(number, before)
+        for each in before:
+            signal.signal(each, signal.default_int_handler)
         err.print("\nfinishing the running unit; Ctrl-C again stops at once.", highlight=False)
 
-    before = signal.signal(signal.SIGINT, request)
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}  # as nohup does
+    for number in before:
+        signal.signal(number, request)
     try:
         yield lambda: requested
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

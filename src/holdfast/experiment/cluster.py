@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+import signal
 import socket
-from collections.abc import Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from holdfast.cases import Cases
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.experiment.engine import Batch, Engine, Moving, Outcome, outcome_of
 from holdfast.experiment.store import Unit
+from holdfast.experiment.watchdog import Watchdog
 from holdfast.features import Features
 from holdfast.models.model import Model
 
 _RETRIES = 5  # times a task is begun anew when its worker dies
+_LOOPBACK = "127.0.0.1"
+_LOOK = 1.0  # seconds between two looks at the processes of the cluster
+_HEAD = ("gcs_server", "raylet")  # without these a cluster starts no task
 
 
 class Cluster(Engine):
@@ -36,14 +47,16 @@ class Cluster(Engine):
         return cls(address, workers, num_gpus=1.0 if device.startswith("cuda") else 0.0)
 
     def __init__(self, address: str | None = None, slots: int | None = None, *, num_gpus: float = 0.0):
-        try:
-            import ray  # an optional extra, heavy to import
-        except ImportError as error:
-            raise HoldfastError('the engine ray requires Ray: pip install "holdfast[ray]".') from error
-        self._ray, self._num_gpus = ray, num_gpus
-        self._own = not ray.is_initialized()
-        if self._own:
-            self._begin(address, slots)
+        self._own = False
+        self._watchdog: Watchdog | None = None
+        with _private() if address is None else nullcontext():
+            try:
+                import ray  # an optional extra, heavy to import
+            except ImportError as error:
+                raise HoldfastError('the engine ray requires Ray: pip install "holdfast[ray]".') from error
+            self._ray, self._num_gpus = ray, num_gpus
+            if not ray.is_initialized():
+                self._begin(address, slots)
         resources = ray.cluster_resources()
         most = int(resources.get("GPU", 0) / num_gpus) if num_gpus else int(resources.get("CPU", 1))
         if most < 1:
@@ -53,17 +66,35 @@ class Cluster(Engine):
         self._out: dict[Any, Batch] = {}
 
     def _begin(self, address: str | None, slots: int | None) -> None:
+        self._own = True
+        if address is None:
+            self._watchdog = Watchdog(Path(self._ray.__file__).parent)
+            _read_token_anew(self._ray)
         try:
             _knock(address)
-            self._ray.init(
-                address=address or "local",
-                num_cpus=None if address else slots,
-                include_dashboard=None if address else False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
+            with _own_signals():
+                self._ray.init(
+                    address=address or "local",
+                    num_cpus=None if address else slots,
+                    include_dashboard=None if address else False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    **({} if address else {"_node_ip_address": _LOOPBACK}),
+                )
+        except (OSError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
+            self.close()
+            place = f"cannot reach the Ray cluster {address}" if address else "cannot start Ray on this machine"
+            raise HoldfastError(f"{place}: {first_line(error)}") from error
+        except BaseException:
+            self.close()
+            raise
+        if address is None and self._ray.util.get_node_ip_address() != _LOOPBACK:
+            warnings.warn(
+                "this Ray listens on all interfaces of this machine: keep others out with a firewall, or use Ray 2.60 "
+                "or newer and import it after holdfast.",
+                HoldfastWarning,
+                stacklevel=4,
             )
-        except (OSError, RuntimeError, ValueError) as error:
-            raise HoldfastError(f"cannot reach the Ray cluster {address}: {first_line(error)}") from error
 
     def open(self, blocks: Mapping[str, Cases], moving: Moving) -> None:
         # Everything is sent from main memory: another machine has other GPUs, or none.
@@ -87,7 +118,11 @@ class Cluster(Engine):
         self._out[self._task.remote(batch, needed, self._device, *self._blocks[batch[0].block])] = batch
 
     def finished(self) -> tuple[Batch, Outcome]:
-        ready, _ = self._ray.wait(list(self._out), num_returns=1)
+        ready: list[Any] = []
+        while not ready:
+            ready, _ = self._ray.wait(list(self._out), num_returns=1, timeout=_LOOK)
+            if not ready:
+                self._check_head()
         batch = self._out.pop(ready[0])
         try:
             outcome: Outcome = self._ray.get(ready[0])
@@ -97,9 +132,67 @@ class Cluster(Engine):
             return batch, HoldfastError(f"workers died {_RETRIES + 1} times or lost a task: {_last_line(error)}")
         return batch, outcome
 
+    def _check_head(self) -> None:
+        """Refuse to wait for tasks of a cluster whose head died: Ray itself waits for a minute, then ends the process."""
+        node = getattr(getattr(self._ray._private, "worker", None), "_global_node", None)
+        dead = [kind for kind, _ in node.dead_processes()] if self._own and node is not None else []
+        lost = [kind for kind in dead if kind in _HEAD]
+        if lost:
+            raise HoldfastError(
+                f"Ray's process {lost[0]} died: what was computed is stored, the same command continues from there."
+            )
+
     def close(self) -> None:
         if self._own:
-            self._ray.shutdown()
+            with _own_signals():
+                self._ray.shutdown()
+        if self._watchdog is not None:
+            self._watchdog.release()
+
+
+@contextmanager
+def _private() -> Iterator[None]:
+    """Settings of a cluster of this machine alone. Ray reads them when it is imported and when it starts."""
+    settings = {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # lets it listen on loopback, on every system
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    }
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _read_token_anew(ray: Any) -> None:
+    """Make Ray forget the authentication of a cluster that this process used before."""
+    config, loader = (getattr(ray._raylet, name, None) for name in ("Config", "AuthenticationTokenLoader"))
+    if config is not None and loader is not None:  # not in old versions
+        config.initialize("")
+        loader.instance().reset_cache()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the handlers of signals: Ray sets its own for SIGTERM, which ends the process with a dump."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not None]
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    except SystemExit:  # Ray's handler
+        raise KeyboardInterrupt from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _knock(address: str | None) -> None:
