@@ -149,7 +149,8 @@ def _cases(draw: random.Random) -> hf.Cases:
     """Return cases, mostly of a model with a fault that shows later."""
     if draw.random() < 0.4:
         return good_cases(draw)
-    return odd_model(draw).ask(torch.rand(draw.choice([1, 2]), INPUTS))
+    cases: hf.Cases = odd_model(draw).ask(torch.rand(draw.choice([1, 2]), INPUTS))
+    return cases
 
 
 def _subsets(draw: random.Random, cases: hf.Cases) -> Any:
@@ -168,14 +169,14 @@ def _ask(draw: random.Random) -> Any:
 
 def _torch_model(draw: random.Random) -> Any:
     odd = draw.choice(["bounds", "normalize", "classes", "chunk", "execution"])
-    value = odd_value(draw) if draw.random() < 0.5 else (odd_tensor(draw), odd_tensor(draw))
+    value: Any = odd_value(draw) if draw.random() < 0.5 else (odd_tensor(draw), odd_tensor(draw))
     model = hf.TorchModel(torch.nn.Linear(INPUTS, CLASSES).eval(), **{odd: value})
     return model.ask(torch.rand(2, INPUTS))
 
 
 def _function_model(draw: random.Random) -> Any:
     odd = draw.choice(["bounds", "classes", "chunk", "decisions"])
-    value = odd_value(draw) if draw.random() < 0.5 else (odd_tensor(draw), odd_tensor(draw))
+    value: Any = odd_value(draw) if draw.random() < 0.5 else (odd_tensor(draw), odd_tensor(draw))
     answer = odd_tensor(draw, (2, CLASSES))
     model = hf.FunctionModel(lambda rows: answer if draw.random() < 0.3 else rows[:, :CLASSES], **{odd: value})
     return model.ask(torch.rand(2, INPUTS))

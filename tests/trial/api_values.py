@@ -111,7 +111,8 @@ def _raise(error: Exception) -> Any:
 
 def _no_grad(net: Odd, rows: Tensor) -> Tensor:
     with torch.no_grad():
-        return net.net(rows)
+        out: Tensor = net.net(rows)
+        return out
 
 
 FAULTS: dict[str, Callable[[Odd, Tensor], Any]] = {
@@ -119,8 +120,8 @@ FAULTS: dict[str, Callable[[Odd, Tensor], Any]] = {
     "raises": lambda net, rows: _raise(ArithmeticError("first\nsecond")),
     "asserts": lambda net, rows: _raise(AssertionError()),
     "stops": lambda net, rows: _raise(StopIteration()),
-    "looks up": lambda net, rows: {}["missing"],
-    "backward": lambda net, rows: net.net(_Fails.apply(rows)),
+    "looks up": lambda net, rows: dict[str, int]()["missing"],
+    "backward": lambda net, rows: net.net(_Fails.apply(rows)),  # type: ignore[no-untyped-call]
     "detached": lambda net, rows: net.net(rows.detach()),
     "no grad": _no_grad,
     "whole": lambda net, rows: net.net(rows).round().long(),

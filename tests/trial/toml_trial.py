@@ -16,6 +16,7 @@ from trial.tally import Tally
 
 SHORT, LONG = 200, 5_000
 _NAMES = ("paper-mnist-quick", "paper-text-quick")
+_QUOTED = '"a\\nb"'
 _VALUES = (
     *("true", "-1", "0", "1e400", "nan", "inf", "9" * 400, "9" * 5000, '"\\u0000"', '"a\\nb"', '"words"', '""', "[]"),
     *(
@@ -45,7 +46,7 @@ def _changed(text: str, rng: random.Random) -> str:
                 lines.insert(at, lines[rng.randrange(len(lines))])
             case 2:
                 other = rng.choice(lines).partition(" = ")[0]
-                lines[at] = f"{rng.choice((other, key + 'x', '"a\\nb"'))}{equals}{value}"
+                lines[at] = f"{rng.choice((other, key + 'x', _QUOTED))}{equals}{value}"
             case 3 | 4 if equals:
                 lines[at] = f"{key} = {rng.choice(_VALUES)}"
             case 5 if equals:

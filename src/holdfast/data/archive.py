@@ -66,4 +66,4 @@ def _opened(root: Path, is_folder: bool, wanted: Callable[[str], bool]) -> Itera
                 file = packed.extractfile(member) if member.isfile() and wanted(member.name) else None
                 if file is not None:
                     yield member.name, file
-                packed.members = []  # otherwise every header is kept
+                packed.members = []  # type: ignore[attr-defined]  # otherwise every header is kept

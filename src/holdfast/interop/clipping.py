@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from holdfast.errors import HoldfastWarning
+from holdfast.models.frame import shown_bounds
 from holdfast.models.model import Model
-from holdfast.models.torch import shown_bounds
 
 _ROUNDING = 1e-6  # relative to the bounds: what leaves by less is rounding
 

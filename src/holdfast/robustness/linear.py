@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -106,7 +107,7 @@ class ExactLinear(Exact):
         classes = torch.arange(logits.shape[1], device=logits.device)
         for some in classes.split(max(1, min(model.chunk(points), _NUMBERS // len(classes)))):
             repeated = points[:1].expand(len(some), *points.shape[1:])
-            slopes.append(model.gradient(repeated, lambda scores, some=some: scores.gather(1, some[:, None])[:, 0])[1])
+            slopes.append(model.gradient(repeated, partial(_own_scores, some))[1])
         weight = torch.cat(slopes).flatten(1)
         scale = rows.x.abs().amax().clamp_min(1)
         for draw, length in enumerate((-10, -1, -0.1, 0.1, 1, 10)):
@@ -120,3 +121,8 @@ class ExactLinear(Exact):
         actual = rows.model((rows.x + delta).reshape(-1, *rows.shape))
         if not torch.allclose(actual, expected, rtol=1e-3, atol=1e-3 * max(1.0, float(expected.abs().amax()))):
             raise HoldfastError("ExactLinear needs a model that is affine, and this model is not affine: use MinNorm.")
+
+
+def _own_scores(classes: Tensor, scores: Tensor) -> Tensor:
+    """Return the score of one class for each row: ``[R]`` of ``[R, classes]``."""
+    return scores.gather(1, classes[:, None])[:, 0]
