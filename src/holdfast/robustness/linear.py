@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import ClassVar
 
 import torch
@@ -107,8 +106,7 @@ class ExactLinear(Exact):
         classes = torch.arange(logits.shape[1], device=logits.device)
         for some in classes.split(max(1, min(model.chunk(points), _NUMBERS // len(classes)))):
             repeated = points[:1].expand(len(some), *points.shape[1:])
-            own = torch.arange(len(some), device=some.device), some
-            slopes.append(model.gradient(repeated, itemgetter(own))[1])
+            slopes.append(model.gradient(repeated, lambda scores, some=some: scores.gather(1, some[:, None])[:, 0])[1])
         weight = torch.cat(slopes).flatten(1)
         scale = rows.x.abs().amax().clamp_min(1)
         for draw, length in enumerate((-10, -1, -0.1, 0.1, 1, 10)):
