@@ -133,7 +133,7 @@ class Cluster(Engine):
         return batch, outcome
 
     def _check_head(self) -> None:
-        """Refuse to wait for tasks of a cluster whose head died: Ray itself waits for a minute, then ends the process."""
+        """Refuse to wait for tasks of a cluster whose head died: Ray waits for a minute, then ends the process."""
         node = getattr(getattr(self._ray._private, "worker", None), "_global_node", None)
         dead = [kind for kind, _ in node.dead_processes()] if self._own and node is not None else []
         lost = [kind for kind in dead if kind in _HEAD]
