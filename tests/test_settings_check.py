@@ -16,6 +16,10 @@ from holdfast.settings import Count, Range, Settings, read_setting
 from holdfast.tensors import read_tensor
 
 
+def _made(cls: Any, **settings: Any) -> Any:
+    return cls(**settings)
+
+
 @dataclass(frozen=True)
 class Plain(Settings):
     steps: int = 10

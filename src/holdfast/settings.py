@@ -163,7 +163,8 @@ class _Choice(NamedTuple):
     def holds(self, value: Any) -> bool:
         """Whether a value of this type is in the range; a float without one may be infinite."""
         if self.base is float:
-            number = float(value) if abs(value) < 2.0**1000 else math.inf
+            huge = isinstance(value, int) and abs(value) >= 2**1000  # has no float
+            number = math.inf if huge else float(value)
             return not math.isnan(number) and (
                 self.range is None or (math.isfinite(number) and self.range.holds(number))
             )

@@ -145,7 +145,7 @@ def _short(draw: random.Random, kind: Any) -> Any:
 # ---------------------------------------------------------------------- calls
 
 
-def _cases(draw: random.Random) -> hf.Cases:
+def _cases(draw: random.Random) -> Any:
     """Return cases, mostly of a model with a fault that shows later."""
     if draw.random() < 0.4:
         return good_cases(draw)
@@ -170,15 +170,17 @@ def _ask(draw: random.Random) -> Any:
 def _torch_model(draw: random.Random) -> Any:
     odd = draw.choice(["bounds", "normalize", "classes", "chunk", "execution"])
     value: Any = odd_value(draw) if draw.random() < 0.5 else (odd_tensor(draw), odd_tensor(draw))
-    model = hf.TorchModel(torch.nn.Linear(INPUTS, CLASSES).eval(), **{odd: value})
+    settings: dict[str, Any] = {odd: value}
+    model = hf.TorchModel(torch.nn.Linear(INPUTS, CLASSES).eval(), **settings)
     return model.ask(torch.rand(2, INPUTS))
 
 
 def _function_model(draw: random.Random) -> Any:
     odd = draw.choice(["bounds", "classes", "chunk", "decisions"])
     value: Any = odd_value(draw) if draw.random() < 0.5 else (odd_tensor(draw), odd_tensor(draw))
+    settings: dict[str, Any] = {odd: value}
     answer = odd_tensor(draw, (2, CLASSES))
-    model = hf.FunctionModel(lambda rows: answer if draw.random() < 0.3 else rows[:, :CLASSES], **{odd: value})
+    model = hf.FunctionModel(lambda rows: answer if draw.random() < 0.3 else rows[:, :CLASSES], **settings)
     return model.ask(torch.rand(2, INPUTS))
 
 

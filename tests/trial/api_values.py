@@ -105,11 +105,14 @@ class _Fails(torch.autograd.Function):
         raise KeyError("no backward pass")
 
 
+_failing: Any = _Fails.apply
+
+
 def _raise(error: Exception) -> Any:
     raise error
 
 
-def _no_grad(net: Odd, rows: Tensor) -> Tensor:
+def _no_grad(net: Odd, rows: Tensor) -> Any:
     with torch.no_grad():
         out: Tensor = net.net(rows)
         return out
@@ -121,7 +124,7 @@ FAULTS: dict[str, Callable[[Odd, Tensor], Any]] = {
     "asserts": lambda net, rows: _raise(AssertionError()),
     "stops": lambda net, rows: _raise(StopIteration()),
     "looks up": lambda net, rows: dict[str, int]()["missing"],
-    "backward": lambda net, rows: net.net(_Fails.apply(rows)),  # type: ignore[no-untyped-call]
+    "backward": lambda net, rows: net.net(_failing(rows)),  # type: ignore[no-untyped-call]
     "detached": lambda net, rows: net.net(rows.detach()),
     "no grad": _no_grad,
     "whole": lambda net, rows: net.net(rows).round().long(),
