@@ -46,7 +46,7 @@ def _changed(text: str, rng: random.Random) -> str:
                 lines.insert(at, lines[rng.randrange(len(lines))])
             case 2:
                 other = rng.choice(lines).partition(" = ")[0]
-                lines[at] = f"{rng.choice((other, key + 'x', _QUOTED))}{equals}{value}"
+                lines[at] = rng.choice((other, key + "x", '"a\\nb"')) + equals + value
             case 3 | 4 if equals:
                 lines[at] = f"{key} = {rng.choice(_VALUES)}"
             case 5 if equals:
