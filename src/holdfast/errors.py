@@ -9,7 +9,18 @@ _LONGEST = 300  # letters of another library's message, which may quote a whole 
 
 
 class HoldfastError(ValueError):
-    """Bad input or an impossible request. The message is one sentence: what was expected, what came, what to do."""
+    """Bad input or an impossible request. The message is one sentence: what was expected, what came, what to do.
+
+    Line ends and control characters, which names in files may contain, are shown as escapes.
+    """
+
+    def __init__(self, message: str):
+        printable = message if message.isprintable() else "".join(map(_printable, message))
+        super().__init__(printable)
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 class HoldfastWarning(UserWarning):

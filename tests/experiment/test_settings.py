@@ -18,7 +18,7 @@ STRUCTURE = [
         'group = "other"',
         "explainers.One-Step Banzhaf.group should be 'table', 'ablation' or 'probe'",
     ),
-    ('title = "A small experiment"', "title = ", "cannot read the experiment"),
+    ('title = "A small experiment"', "title = ", "Invalid value"),
     ("sizes = [0.1, 0.3]", "sizes = [0.1, 30]", "sizes.1 should be less than 1, got 30"),
     (
         "sizes = [0.1, 0.3]",

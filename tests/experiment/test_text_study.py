@@ -210,7 +210,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
         (
             'use = "texts"\nmin_words = 9\nmax_words = 8',
             REST,
-            "data: min_words must be at least 1 and at most max_words",
+            "data: min_words must be at most max_words, got 9 and 8",
         ),
         (
             'use = "mnist"',

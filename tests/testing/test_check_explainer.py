@@ -63,7 +63,9 @@ class HidesAFeature(Wrong):
 
 class TooShort(Wrong):
     def rank(self, cases: hf.Cases, progress: Any = None) -> hf.Ranking:
-        return hf.Ranking(torch.arange(11).expand(len(cases), -1), torch.zeros(len(cases), 11), torch.tensor([11]))
+        return hf.Ranking(
+            torch.arange(11).expand(len(cases), -1), torch.zeros(len(cases), 11), torch.full((len(cases),), 11)
+        )
 
 
 class TooFewCases(Wrong):
