@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def report(
     ] = None,
 ) -> None:
     """Make one self-contained HTML page of an experiment's results."""
-    if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
+    if os.path.isdir(out) or out.suffix.lower() not in (".html", ".htm"):
         raise HoldfastError(f"-o {out} must be an HTML file.")
     if figure is not None:
         check_picture(figure, "--figure")
