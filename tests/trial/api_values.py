@@ -124,7 +124,7 @@ FAULTS: dict[str, Callable[[Odd, Tensor], Any]] = {
     "asserts": lambda net, rows: _raise(AssertionError()),
     "stops": lambda net, rows: _raise(StopIteration()),
     "looks up": lambda net, rows: dict[str, int]()["missing"],
-    "backward": lambda net, rows: net.net(_failing(rows)),  # type: ignore[no-untyped-call]
+    "backward": lambda net, rows: net.net(_failing(rows)),
     "detached": lambda net, rows: net.net(rows.detach()),
     "no grad": _no_grad,
     "whole": lambda net, rows: net.net(rows).round().long(),
