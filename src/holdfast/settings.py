@@ -161,16 +161,13 @@ class _Choice(NamedTuple):
     read: Read | None
 
     def holds(self, value: Any) -> bool:
-        """Whether a value of this type is in the range; a float without one may be infinite."""
-        if self.base is float:
-            huge = isinstance(value, int) and abs(value) >= 2**1000  # has no float
-            number = math.inf if huge else float(value)
-            return not math.isnan(number) and (
-                self.range is None or (math.isfinite(number) and self.range.holds(number))
-            )
-        if self.base is int and self.range is not None:
+        """Whether a value of this type is in the range; a float without one may be infinite or NaN."""
+        if self.range is None or self.base not in (int, float):
+            return True
+        if self.base is int:
             return self.range.holds(value) and value <= _LARGEST
-        return True
+        huge = isinstance(value, int) and abs(value) >= 2**1000  # has no float
+        return not huge and math.isfinite(value) and self.range.holds(value)
 
     def text(self, given: Any) -> str:
         """Return what is expected, as the end of "must be …"."""

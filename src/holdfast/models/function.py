@@ -91,8 +91,10 @@ class FunctionModel(AskableModel):
 
     def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         rows = read_rows(rows).to(self.device, self.dtype)
-        self._probe(rows)
-        parts = chunked(lambda piece: self._function(rows[piece]), len(rows), self._chunk)
+        kind = self._probe(rows)
+        parts = chunked(
+            lambda piece: kind.checked(self._function(rows[piece]), piece.stop - piece.start), len(rows), self._chunk
+        )
         scores = torch.cat([part for _, part in parts]).to(self.dtype)
         self.queries += Queries(forward=len(rows))
         return scores
@@ -113,12 +115,13 @@ class FunctionModel(AskableModel):
             raise HoldfastError(f"a FunctionModel computes on the CPU and cannot be moved to {device}.")
         return self
 
-    def _probe(self, rows: Tensor) -> None:
-        """Find out, once, what the function returns."""
+    def _probe(self, rows: Tensor) -> Scores:
+        """Return what the function returns, found out once."""
         if self._scores is None:
             scores = Scores.of(self._function, rows, (self.low, self.high), self._chunk)
             check_class_names(self._names, scores.classes)
             self._scores = scores
+        return self._scores
 
 
 class _Function(nn.Module):

@@ -81,21 +81,21 @@ class Scores:
         if self.kind == "softmax":
             with ModelCall(rows), SoftmaxInputs() as seen:
                 probabilities = module(rows)
-            self._check(probabilities, len(rows))
-            return self._check(seen.input_of(probabilities), len(rows)).to(dtype)
+            self.checked(probabilities, len(rows))
+            return self.checked(seen.input_of(probabilities), len(rows)).to(dtype)
         with ModelCall(rows):
             returned = module(rows)
-        out = self._check(returned, len(rows)).to(dtype)
+        out = self.checked(returned, len(rows)).to(dtype)
         if self.kind == "probabilities":
             out = out.clamp_min(torch.finfo(out.dtype).tiny).log()
         return out  # log-probabilities differ from logits by a constant for each row, which cancels in margins
 
-    def _check(self, out: Any, rows: int) -> Tensor:
+    def checked(self, out: Any, rows: int) -> Tensor:
         """Return scores; refuse a module that does not return what it returned at first."""
         if isinstance(out, Tensor) and out.shape == (rows, self.classes) and _is_real(out):
             return out
         got = f"{out.dtype} of shape {tuple(out.shape)}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
-        raise HoldfastError(f"the module must return scores {[rows, self.classes]} as at its first call, got {got}.")
+        raise HoldfastError(f"the model must return scores {[rows, self.classes]} as at its first call, got {got}.")
 
 
 class SoftmaxInputs(TorchFunctionMode):
