@@ -43,7 +43,7 @@ _OPTIONS = {
     "check": ["--dry-run", "--json"],
     "train": ["--data", "--out", "--epochs", "--seed", "--device", "--vectors"],
 }
-_OPTIONS["explain"] += ["--p", "--seed", "--device", "--reference", "--json", "--resize", "--out", "-o"]
+_OPTIONS["explain"] += ["--top", "--p", "--seed", "--device", "--reference", "--json", "--resize", "--out", "-o"]
 _FLAGS = {"--json", "--resize", "--dry-run"}
 _ODD = [
     "",
