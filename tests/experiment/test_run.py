@@ -294,9 +294,10 @@ def test_explanations_come_back(small_results: Path) -> None:
         direct.target,
         direct.new_class,
     )
-    assert one.radius == pytest.approx(direct.radius)
-    assert one.probability == pytest.approx(direct.probability)
-    assert one.new_probability == pytest.approx(direct.new_probability)
+    # Other methods were judged in the same batches: single precision then rounds differently, by processor.
+    assert one.radius == pytest.approx(direct.radius, rel=1e-5)
+    assert one.probability == pytest.approx(direct.probability, rel=1e-5)
+    assert one.new_probability == pytest.approx(direct.new_probability, rel=1e-5)
     assert torch.equal(one.relevant_mask, direct.relevant_mask)
 
 

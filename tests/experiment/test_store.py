@@ -14,6 +14,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.experiment import Store, Unit
+from holdfast.experiment.repair import check
 from holdfast.experiment.store import key_of
 
 WRITER = """
@@ -111,10 +112,11 @@ def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     sqlite3.connect(other).execute("CREATE TABLE mine (x)").connection.close()
     for path, says in ((text, "is not a file of holdfast's results"), (other, "is not a file of holdfast's results")):
         before = path.read_bytes()
-        for way in (Store.open, Store.read):
+        for way in (Store.open, Store.read, check):
             with pytest.raises(hf.HoldfastError, match=says):
                 way(path)
         assert path.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == [other, text], "no lock is left"
 
 
 def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def opened_image(path: str | Path) -> Iterator[Image.Image]:
     """
     with reading(path, "the image", _LARGEST), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about damage that does not matter, and about sizes: our own limit is below
-        with Image.open(path, formats=FORMATS) as file:
+        with Path(path).open("rb") as opened, Image.open(opened, formats=FORMATS) as file:  # Pillow may leave its own open
             if file.width * file.height > MOST_PIXELS:
                 raise HoldfastError(
                     f"{shown(path)} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that "

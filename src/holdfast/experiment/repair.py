@@ -169,6 +169,7 @@ def check(path: Path | str, *, dry_run: bool = False) -> tuple[Damage, Path | No
     path = database.existing(path)
     if dry_run:
         return survey(path), None
+    database.schema_of(path)  # no lock is left beside somebody else's file
     with database.lock(path):
         return repair(path)
 

@@ -56,6 +56,8 @@ class Store:
             if not path.parent.is_dir():
                 raise HoldfastError(f"the folder {path.parent} for {path.name} does not exist.")
             new = not path.exists() or (path.is_file() and path.stat().st_size == 0)
+        if not new:
+            database.schema_of(path)  # no lock is left beside somebody else's file
         lock = database.lock(path)
         damage = None
         try:
