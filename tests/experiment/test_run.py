@@ -115,6 +115,24 @@ def test_a_stop_keeps_what_is_in_hand_and_goes_on_later(tmp_path: Path) -> None:
     assert list(rows(Results(path))) == list(rows(undisturbed))
 
 
+def test_a_study_that_grew_and_was_stopped_ends_in_the_same_values(tmp_path: Path) -> None:
+    first = toy_study({"Grad": hf.Grad()})
+    grown = toy_study({"Grad": hf.Grad(), "Random": hf.Random(), "Other": hf.Random(1)})
+    batches = []
+    for folder in ("stopped", "whole"):
+        (tmp_path / folder).mkdir()
+        compute(first, tmp_path / folder / "results.db")
+    seen: list[int] = []
+    path = tmp_path / "stopped" / "results.db"
+    _, summary = compute(grown, path, notify=lambda at: seen.append(at.done), stop=lambda: bool(seen) and seen[-1] >= 5)
+    assert summary.stopped
+    compute(grown, path, notify=lambda at: batches.extend(at.out))
+    undisturbed, _ = compute(grown, tmp_path / "whole" / "results.db")
+    assert any(job.kind == "curve" for batch in batches for job in batch)
+    assert "Grad" not in repr([job.made_of() for batch in batches for job in batch]), "units of before stay out"
+    assert list(rows(Results(path))) == list(rows(undisturbed))
+
+
 @pytest.mark.slow
 def test_a_killed_run_ends_in_the_same_values_bit_for_bit(tmp_path: Path, small_results: Path) -> None:
     command = [str(Path(sys.executable).with_name("holdfast")), "run", str(SMALL), "--out", str(tmp_path), "--json"]

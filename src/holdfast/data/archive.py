@@ -15,19 +15,20 @@ MOST_OF_ALL = 128 * MEGABYTE  # bytes of all files that are read; those of 20 Ne
 _MOST_OF_TAR = 1024 * MEGABYTE  # bytes of a .tar, decompressed
 
 
-def read_files(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
+def read_files(root: str | Path, wanted: Callable[[str], bool], most: int = MOST_OF_ALL) -> Iterator[tuple[str, bytes]]:
     """Read some of the files in a folder or an archive.
 
     Args:
         root: A folder, a .zip file or a .tar file, compressed or not.
         wanted: Returns whether to read the file of a path. Paths are relative to ``root``, with slashes.
+        most: The most bytes of all files that are wanted, decompressed.
 
     Yields:
         The path and the content of each file that is wanted.
 
     Raises:
         HoldfastError: The folder or archive cannot be read, or has more than ``MOST_OF_ONE`` bytes in one file or
-            ``MOST_OF_ALL`` in all that are wanted.
+            ``most`` in all that are wanted.
     """
     root, total = Path(root), 0
     with reading(root):
@@ -39,8 +40,8 @@ def read_files(root: str | Path, wanted: Callable[[str], bool]) -> Iterator[tupl
             total += len(content)
             if len(content) > MOST_OF_ONE:
                 raise too_large(f"{shown(name)} in {shown(root)}", MOST_OF_ONE)
-            if total > MOST_OF_ALL:
-                raise too_large(shown(root), MOST_OF_ALL)
+            if total > most:
+                raise too_large(shown(root), most)
             yield name, content
 
 

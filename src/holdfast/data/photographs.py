@@ -18,6 +18,7 @@ from holdfast.files import MEGABYTE, reading, shown
 MOST_PIXELS = 64_000_000  # a file that claims more is refused before it fills the memory
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # others start programs or hide their size
 _LARGEST = 512 * MEGABYTE  # bytes of an image file
+_STRIP = 256  # rows of pixels
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
@@ -82,11 +83,15 @@ def opened_image(path: str | Path) -> Iterator[Image.Image]:
     """
     with reading(path, "the image", _LARGEST), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about damage that does not matter, and about sizes: our own limit is below
-        with Path(path).open("rb") as opened, Image.open(opened, formats=FORMATS) as file:  # Pillow may leave its own open
-            if file.width * file.height > MOST_PIXELS:
+        with (
+            Path(path).open("rb") as opened,
+            Image.open(opened, formats=FORMATS) as file,
+        ):  # Pillow may leave its own open
+            most = MOST_PIXELS // 2 if file.format == "WEBP" else MOST_PIXELS  # its decoder holds four copies
+            if file.width * file.height > most:
                 raise HoldfastError(
-                    f"{shown(path)} claims {file.width} x {file.height} pixels, more than the {MOST_PIXELS:,} that "
-                    "are read: scale it down first."
+                    f"{shown(path)} claims {file.width} x {file.height} pixels, more than the {most:,} that are read: "
+                    "scale it down first."
                 )
             yield file
 
@@ -97,10 +102,17 @@ def _rgb(picture: Image.Image) -> Image.Image:
     if picture.mode in ("I;16", "I;16B", "I;16L", "I"):
         picture = picture.point(lambda value: value / 256).convert("L")
     if "A" in picture.getbands() or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white, picture)
+        return _on_white(picture)
     return picture.convert("RGB")
+
+
+def _on_white(picture: Image.Image) -> Image.Image:
+    """Return a picture with transparent pixels as RGB on white, strip by strip: whole copies would fill the memory."""
+    flat = Image.new("RGB", picture.size)
+    for top in range(0, picture.height, _STRIP):
+        strip = picture.crop((0, top, picture.width, min(top + _STRIP, picture.height))).convert("RGBA")
+        flat.paste(Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip).convert("RGB"), (0, top))
+    return flat
 
 
 def image_folder(root: str | Path, size: int = 224, *, limit: int | None = None, crop: float = 0.875) -> Photos:

@@ -17,7 +17,7 @@ from holdfast.data.dataset import Examples
 from holdfast.data.texts import Texts
 from holdfast.data.topics import TextData, class_numbers
 from holdfast.errors import HoldfastError
-from holdfast.files import reading, shown
+from holdfast.files import MEGABYTE, reading, shown, too_large
 from holdfast.text import Word
 from holdfast.text import split as words_of
 
@@ -25,17 +25,36 @@ SENTIMENTS = ("negative", "positive")
 """Names of the classes of movie reviews."""
 Spans = tuple[tuple[int, int], ...]
 """Start and end of each of several parts of a text."""
+_LARGEST = MEGABYTE  # bytes of one review; the largest has 15 kB
+_MOST_BYTES = 64 * MEGABYTE  # of all files; those of ERASER's movies have 11 MB
 _MOST_MARKED = 0.5  # share of the words of a passage: if people mark more, nearly any ranking agrees with them
 
 
 @dataclass(frozen=True)
 class _Review:
-    """A review: lines of tokens, and the numbers of the tokens that people marked."""
+    """A review as it is in its file, and the groups of spans of tokens that people marked.
+
+    Tokens and marks are found when they are used: those of all reviews together would take much memory.
+    """
 
     name: str
     label: int
-    lines: tuple[tuple[str, ...], ...]
-    marked: frozenset[int]
+    text: str
+    evidence: list[list[dict[str, Any]]]
+
+    def lines(self) -> list[list[str]]:
+        """Return the tokens of each line."""
+        return [line.split() for line in self.text.splitlines()]
+
+    def marked(self, count: int) -> frozenset[int]:
+        """Return the numbers of the marked tokens, of ``count``. Spans are counted at their ends: any may be huge."""
+        edges = [0] * (count + 1)
+        for group in self.evidence:
+            for span in group:
+                start = min(max(int(span["start_token"]), 0), count)
+                edges[start] += 1
+                edges[min(max(int(span["end_token"]), start), count)] -= 1
+        return frozenset(token for token, spans in enumerate(accumulate(edges[:-1])) if spans > 0)
 
 
 def movie_reviews(root: str | Path, split: Literal["train", "val"] = "val") -> Texts:
@@ -55,7 +74,7 @@ def movie_reviews(root: str | Path, split: Literal["train", "val"] = "val") -> T
     if split == "train":
         validation = {review.name for review in _reviews(Path(root), "val")}
         reviews = [review for review in reviews if review.name not in validation]
-    texts = tuple("\n".join(" ".join(line) for line in review.lines) for review in reviews)
+    texts = tuple("\n".join(" ".join(line) for line in review.lines()) for review in reviews)
     return _with_sentiments(texts, reviews)
 
 
@@ -77,7 +96,8 @@ def movie_passages(root: str | Path, most: int = 40) -> tuple[Texts, list[Spans]
         HoldfastError: The reviews cannot be read.
     """
     reviews = _reviews(Path(root), "val")
-    passages = [(review, passage) for review in reviews if (passage := _passage(review, most)) is not None]
+    with reading(root, "ERASER's movies in"):
+        passages = [(review, passage) for review in reviews if (passage := _passage(review, most)) is not None]
     texts = tuple(text for _, (text, _) in passages)
     return _with_sentiments(texts, [review for review, _ in passages]), [spans for _, (_, spans) in passages]
 
@@ -90,12 +110,12 @@ def _with_sentiments(texts: tuple[str, ...], reviews: Sequence[_Review]) -> Text
 
 def _passage(review: _Review, most: int) -> tuple[str, Spans] | None:
     """Return a passage and its marked parts; None if no line with a mark gives one."""
-    starts = [0]
-    for line in review.lines:
-        starts.append(starts[-1] + len(line))
-    sizes = [len(words_of(" ".join(line))) for line in review.lines]
+    lines = review.lines()
+    starts = [0, *accumulate(map(len, lines))]
+    marked = review.marked(starts[-1])
+    sizes = [len(words_of(" ".join(line))) for line in lines]
     for middle, size in enumerate(sizes):
-        if size > most or review.marked.isdisjoint(range(starts[middle], starts[middle + 1])):
+        if size > most or marked.isdisjoint(range(starts[middle], starts[middle + 1])):
             continue
         first, last, room = middle, middle + 1, most - size
         while True:
@@ -105,23 +125,21 @@ def _passage(review: _Review, most: int) -> tuple[str, Spans] | None:
                 room, first = room - sizes[first - 1], first - 1
             else:
                 break
-        text, spans = _joined(review, starts, first, last)
+        text, spans = _joined(lines[first:last], starts[first], marked)
         words = words_of(text)
-        marked = len(marked_words(words, spans))
-        if marked and marked <= _MOST_MARKED * len(words):
+        if 0 < len(marked_words(words, spans)) <= _MOST_MARKED * len(words):
             return text, spans
     return None
 
 
-def _joined(review: _Review, starts: list[int], first: int, last: int) -> tuple[str, Spans]:
-    """Return some lines as one text, and where the marked tokens are in it."""
+def _joined(lines: Sequence[Sequence[str]], start: int, marked: frozenset[int]) -> tuple[str, Spans]:
+    """Return lines as one text, and where the marked tokens are in it; ``start`` is the number of the first token."""
     text, spans = "", []
-    for number in range(first, last):
-        for place, token in enumerate(review.lines[number]):
-            text += " " if text else ""
-            if starts[number] + place in review.marked:
-                spans.append((len(text), len(text) + len(token)))
-            text += token
+    for number, token in enumerate((token for line in lines for token in line), start):
+        text += " " if text else ""
+        if number in marked:
+            spans.append((len(text), len(text) + len(token)))
+        text += token
     return text, tuple(spans)
 
 
@@ -142,12 +160,20 @@ def marked_words(words: Sequence[Word], spans: Spans) -> frozenset[int]:
 def _reviews(root: Path, split: str) -> list[_Review]:
     """Read all reviews of a split."""
     files = {}
-    for name, content in read_files(root, lambda name: name.endswith(f"{split}.jsonl") or "docs/" in name):
+    for name, content in read_files(
+        root, lambda name: name.endswith(f"{split}.jsonl") or "docs/" in name, most=_MOST_BYTES
+    ):
         files[name.rsplit("/", 1)[-1]] = content
     if f"{split}.jsonl" not in files:
         raise HoldfastError(f"{shown(root)} has no {split}.jsonl: it should hold ERASER's movies.")
+    reviews: dict[str, _Review] = {}
     with reading(root, "ERASER's movies in"):
-        return [_review(line, files) for line in files[f"{split}.jsonl"].decode("utf-8").splitlines()]
+        for line in files.pop(f"{split}.jsonl").decode("utf-8").splitlines():
+            review = _review(line, files)
+            if review.name in reviews:
+                raise ValueError(f"{split}.jsonl has the review {review.name!r} twice")
+            reviews[review.name] = review
+    return list(reviews.values())
 
 
 def _review(line: str, files: dict[str, bytes]) -> _Review:
@@ -156,20 +182,10 @@ def _review(line: str, files: dict[str, bytes]) -> _Review:
     name = str(entry["annotation_id"])
     if name not in files:
         raise ValueError(f"there is no review {name!r}")
-    lines = tuple(tuple(one.split()) for one in files[name].decode("utf-8").splitlines())
+    if len(files[name]) > _LARGEST:
+        raise too_large(f"the review {shown(name)}", _LARGEST)
     label = ("NEG", "POS").index(entry["classification"])
-    return _Review(name, label, lines, _marked_tokens(entry, sum(map(len, lines))))
-
-
-def _marked_tokens(entry: dict[str, Any], count: int) -> frozenset[int]:
-    """Return which of a review's tokens people marked. Spans are counted at their ends: they may claim any length."""
-    edges = [0] * (count + 1)
-    for group in entry["evidences"]:
-        for span in group:
-            start = min(max(int(span["start_token"]), 0), count)
-            edges[start] += 1
-            edges[min(max(int(span["end_token"]), start), count)] -= 1
-    return frozenset(token for token, spans in enumerate(accumulate(edges[:-1])) if spans > 0)
+    return _Review(name, label, files[name].decode("utf-8"), entry["evidences"])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ CREATE TABLE arrays (
     key TEXT NOT NULL REFERENCES units(key) ON DELETE CASCADE, name TEXT NOT NULL,
     dtype TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
-CREATE TABLE studies (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL);
+CREATE TABLE studies (
+    number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE, earlier TEXT NOT NULL, checksum TEXT NOT NULL
+);
 """
 
 

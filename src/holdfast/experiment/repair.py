@@ -21,6 +21,8 @@ from holdfast.experiment import database
 from holdfast.experiment.unit import ArrayRow, DamagedError, UnitRow, checksum, plain_json, unit_checksum, unpack
 from holdfast.files import atomic
 
+StudyRow = tuple[int, str, str]
+"""The columns of ``studies`` but for the checksum: number, content, and the keys of units that were stored earlier."""
 _COLUMNS = ("key", "kind", "made_of", "seconds", "forward", "gradient", "machine", "notes")
 
 
@@ -103,12 +105,13 @@ class Reader:
             raise DamagedError(f"unit {key}")
         return (row if not self._checked else row[:-1]), arrays
 
-    def studies(self) -> Iterator[tuple[int, str | None]]:
-        """Yield the number and content of every study, in their order; the content of a damaged one is None."""
-        columns = "number, content, checksum" if self._checked else "number, content, NULL"
-        for number, content, stored in self._connection.execute(f"SELECT {columns} FROM studies ORDER BY number"):
-            sound = stored == checksum((number, content)) if self._checked else _is_json(content)
-            yield number, content if sound else None
+    def studies(self) -> Iterator[StudyRow | None]:
+        """Yield every study in their order; None for a damaged one."""
+        columns = "number, content, earlier, checksum" if self._checked else "number, content, '[]', NULL"
+        for *row, stored in self._connection.execute(f"SELECT {columns} FROM studies ORDER BY number"):
+            number, content, earlier = row
+            sound = stored == checksum(row) if self._checked else _is_json(content)
+            yield (number, content, earlier) if sound else None
 
     def keys(self, kind: str | None = None) -> list[str]:
         """Return the keys of all units in the order of kind and key."""
@@ -122,17 +125,16 @@ class Reader:
             with suppress(*database.UNREADABLE):
                 for (key,) in self._connection.execute(f"SELECT key FROM units ORDER BY key {order}"):
                     keys[key] = None
-        for _, content in self.reachable_studies():
+        for _, content, _ in self.reachable_studies():
             keys |= _keys_in(content)
         return list(keys)
 
-    def reachable_studies(self) -> list[tuple[int, str]]:
-        """Return the number and content of every sound study that can still be read."""
-        sound = []
+    def reachable_studies(self) -> list[StudyRow]:
+        """Return every sound study that can still be read."""
+        sound: list[StudyRow] = []
         with suppress(*database.UNREADABLE):
-            for number, content in self.studies():
-                if content is not None:
-                    sound.append((number, content))
+            for study in self.studies():
+                sound += [] if study is None else [study]
         return sound
 
     def damage(self) -> Damage:
@@ -149,7 +151,7 @@ class Reader:
                 damaged.append(_shown(key))
         studies = 0
         with suppress(*database.UNREADABLE):  # then ``file`` says it
-            studies = sum(content is None for _, content in self.studies())
+            studies = sum(study is None for study in self.studies())
         return Damage(sound, tuple(damaged), studies, file)
 
 
@@ -257,8 +259,8 @@ def _copy(connection: sqlite3.Connection, part: Path) -> None:
             except (KeyError, DamagedError, *database.UNREADABLE):
                 continue
             insert(new, row, arrays)
-        for number, content in reader.reachable_studies():
-            insert_study(new, number, content)
+        for study in reader.reachable_studies():
+            insert_study(new, study)
 
 
 def insert(connection: sqlite3.Connection, row: UnitRow, arrays: list[ArrayRow]) -> None:
@@ -270,9 +272,9 @@ def insert(connection: sqlite3.Connection, row: UnitRow, arrays: list[ArrayRow])
         connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def insert_study(connection: sqlite3.Connection, number: int, content: str) -> None:
+def insert_study(connection: sqlite3.Connection, study: StudyRow) -> None:
     """Write a study and its checksum."""
-    connection.execute("INSERT INTO studies VALUES (?, ?, ?)", (number, content, checksum((number, content))))
+    connection.execute("INSERT INTO studies VALUES (?, ?, ?, ?)", (*study, checksum(study)))
 
 
 def _keys_in(content: str) -> dict[str, None]:

@@ -118,10 +118,11 @@ def run(
         How the run ended. Jobs that failed are not stored: the next run tries them again.
     """
     plan = plan_of(study)
-    known = store.note_study(plan.record.plain())
     there = store.keys() & plan.jobs.keys()
+    # After a repair nobody knows whether units are missing because of damage.
+    earlier = store.note_study(plan.record.plain(), () if store.repaired else there)
     progress = Progress(plan, len(plan.jobs), len(there), finished=set(there))
-    waiting = _missing(plan, there, whole=known or store.repaired)
+    waiting = _missing(plan, there, earlier)
 
     def tell() -> None:
         if notify is not None:
@@ -154,21 +155,23 @@ def run(
     )
 
 
-def _missing(plan: Plan, there: set[str], *, whole: bool) -> list[Batch]:
-    """Return what is to be computed.
+def _missing(plan: Plan, there: set[str], earlier: set[str]) -> list[Batch]:
+    """Return what is to be computed, in the same batches as if the study had not been interrupted.
 
-    The batches of a study are stored whole. So if one is partly stored, either the study is new and has some units in
-    common with another, or a unit was damaged. Then the batch is computed as it was: in another one, the last bits of a
-    value may differ.
+    The last bits of a value depend on the batch. A batch is computed without the units that were stored before the
+    study; so a damaged unit, or one that a run did not reach, is computed again with those that it belongs to.
 
     Args:
         plan: The jobs of the study.
         there: Keys of stored units.
-        whole: Whether to compute whole batches.
+        earlier: Keys of units that were stored before the study.
     """
-    missing = [tuple(job for job in batch if job.key not in there) for batch in plan.batches]
-    pairs = zip(plan.batches, missing, strict=True)
-    return [batch if whole else left for batch, left in pairs if left]
+    parts = [
+        tuple(job for job in batch if (job.key in earlier) is before)
+        for batch in plan.batches
+        for before in (True, False)
+    ]
+    return [part for part in parts if any(job.key not in there for job in part)]
 
 
 def _submit(waiting: list[Batch], progress: Progress, worker: Engine, store: Store) -> None:

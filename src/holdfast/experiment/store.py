@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -190,21 +190,24 @@ class Store:
 
     # ------------------------------------------------------------------ studies
 
-    def note_study(self, content: Mapping[str, Any]) -> bool:
+    def note_study(self, content: Mapping[str, Any], earlier: Collection[str] = ()) -> set[str]:
         """Store the plan of a run as the latest study.
 
         Args:
             content: What the run will compute, as JSON values. A study with the same content is replaced.
+            earlier: Keys of units that were stored before the study, and that its batches need not contain.
 
         Returns:
-            Whether a study with the same content was there.
+            ``earlier``, as it was when a study with this content was first stored.
         """
         text = plain_json(content)
         with readable_errors(self.path), database.transaction(self._connection):
-            known = self._connection.execute("DELETE FROM studies WHERE content = ?", (text,)).rowcount > 0
+            query = "DELETE FROM studies WHERE content = ? RETURNING earlier"
+            known = self._connection.execute(query, (text,)).fetchall()
             (last,) = self._connection.execute("SELECT coalesce(max(number), 0) FROM studies").fetchone()
-            insert_study(self._connection, last + 1, text)
-        return known
+            noted = known[0][0] if known else plain_json(sorted(earlier))
+            insert_study(self._connection, (last + 1, text, noted))
+        return set(json.loads(noted))
 
     def study(self) -> dict[str, Any]:
         """Return the plan of the latest run.
@@ -217,7 +220,8 @@ class Store:
             if not studies:
                 raise HoldfastError(f"{self.path} holds no study: no run has begun in it.")
             # A damaged study might be the latest one under another number.
-            if any(content is None for _, content in studies):
+            sound = [study for study in studies if study is not None]
+            if len(sound) < len(studies):
                 raise DamagedError("a study is not what was written")
-            content: dict[str, Any] = json.loads(str(studies[-1][1]))
+            content: dict[str, Any] = json.loads(sound[-1][1])
             return content
