@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -20,7 +19,7 @@ from holdfast.cases import Cases
 from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.experiment.engine import Batch, Engine, Moving, Outcome, outcome_of
 from holdfast.experiment.store import Unit
-from holdfast.experiment.watchdog import Watchdog
+from holdfast.experiment.watchdog import MARK, Watchdog
 from holdfast.features import Features
 from holdfast.models.model import Model
 
@@ -68,7 +67,8 @@ class Cluster(Engine):
     def _begin(self, address: str | None, slots: int | None) -> None:
         self._own = True
         if address is None:
-            self._watchdog = Watchdog(Path(self._ray.__file__).parent)
+            self._watchdog = Watchdog()
+            os.environ[MARK] = self._watchdog.mark
             _read_token_anew(self._ray)
         try:
             _knock(address)
@@ -81,7 +81,7 @@ class Cluster(Engine):
                     logging_level=logging.ERROR,
                     **({} if address else {"_node_ip_address": _LOOPBACK}),
                 )
-        except (OSError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
+        except Exception as error:  # Ray raises plain Exceptions, too
             self.close()
             place = f"cannot reach the Ray cluster {address}" if address else "cannot start Ray on this machine"
             raise HoldfastError(f"{place}: {first_line(error)}") from error
@@ -158,7 +158,7 @@ def _private() -> Iterator[None]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
     }
-    before = {name: os.environ.get(name) for name in settings}
+    before = {name: os.environ.get(name) for name in (*settings, MARK)}
     os.environ.update(settings)
     try:
         yield

@@ -1,12 +1,14 @@
 """A small process that ends what is left of a local Ray cluster after its driver ended, in whatever way.
 
 Ray's agents report the death of their cluster before they end. If nobody is left to report to, they wait for a minute.
+Processes of the cluster are known by a mark in their environment, which they inherit: a parent may have died.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -14,87 +16,61 @@ import sys
 import time
 from pathlib import Path
 
+MARK = "HOLDFAST_CLUSTER"
+"""The environment variable that processes of a cluster are known by."""
+_RELEASED = b"released"
 _GRACE = 5.0  # seconds that processes have to end by themselves
-_INTERVAL = 0.5  # seconds between two looks at the processes
-
-Process = tuple[int, str]
-"""A process: its id, and when it began, because ids are used again."""
+_INTERVAL = 0.5  # seconds between two looks
 
 
 class Watchdog:
     """Starts the process. It acts when this process ends or calls ``release``.
 
-    Args:
-        package: The folder of Ray. Children of this process that run something in it, and their children, are watched.
+    Attributes:
+        mark: The value of ``MARK`` in the environment of the processes to end.
     """
 
-    def __init__(self, package: Path):
+    def __init__(self) -> None:
+        self.mark = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
-        if Path("/proc/self/stat").exists():
-            command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(package)]
+        if Path("/proc/self/environ").exists():
+            command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), self.mark]
             # In a session of its own, so that Ctrl-C does not end it.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     def release(self) -> None:
         """Wait until the watched processes have ended."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(3 * _GRACE)
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+                process.communicate(_RELEASED, 3 * _GRACE)
 
 
-def processes() -> dict[int, tuple[int, str]]:
-    """Return the parent and the beginning of every process that runs, by id."""
-    found: dict[int, tuple[int, str]] = {}
+def marked(name: str, value: str) -> list[int]:
+    """Return the processes that run and have a variable of this name and value in their environment."""
+    sought = f"{name}={value}".encode()
+    found = []
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError, ValueError):
-                stat = Path("/proc", entry, "stat").read_text(encoding="utf-8", errors="replace")
-                fields = stat[stat.rindex(")") + 2 :].split()  # a name may contain anything
-                if fields[0] not in "ZX":
-                    found[int(entry)] = int(fields[1]), fields[19]
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
+                if sought in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry))
     return found
 
 
-def descendants(roots: set[int], running: dict[int, tuple[int, str]]) -> set[Process]:
-    """Return the roots that run and all processes that they started."""
-    found: set[int] = set()
-    new = roots & set(running)
-    while new:
-        found |= new
-        new = {one for one, (parent, _) in running.items() if parent in new} - found
-    return {(one, running[one][1]) for one in found}
-
-
-def _command(process: int) -> str:
-    try:
-        return Path("/proc", str(process), "cmdline").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _watch(driver: int, package: str) -> None:
-    known: set[Process] = set()
-    released = False
-    while not released:
-        # The pipe ends with the driver; a child that it forked may hold it longer.
-        released = bool(select.select([0], [], [], _INTERVAL)[0]) or os.getppid() != driver
-        running = processes()
-        children = {one for one, (parent, _) in running.items() if parent == driver and one != os.getpid()}
-        roots = {one for one in children if package in _command(one)}
-        known |= descendants(roots | {one for one, began in known if _runs(one, began, running)}, running)
+def _watch(driver: int, mark: str) -> None:
+    # The pipe ends with the driver; a child that it forked may hold it longer.
+    while not (ready := select.select([0], [], [], _INTERVAL)[0]) and os.getppid() == driver:
+        pass
+    if not ready or os.read(0, len(_RELEASED)) != _RELEASED:  # Ray may end the driver without a word
+        print("holdfast: the run ended early: the same command continues from what is stored.", file=sys.stderr)
     deadline = time.monotonic() + _GRACE
-    while known and time.monotonic() < deadline:
+    while (left := marked(MARK, mark)) and time.monotonic() < deadline + _GRACE:
+        if time.monotonic() > deadline:
+            for one in left:
+                with contextlib.suppress(OSError):
+                    os.kill(one, signal.SIGKILL)
         time.sleep(_INTERVAL / 5)
-        running = processes()
-        known = descendants({one for one, began in known if _runs(one, began, running)}, running)
-    for one, _ in known:
-        with contextlib.suppress(OSError):
-            os.kill(one, signal.SIGKILL)
-
-
-def _runs(process: int, began: str, running: dict[int, tuple[int, str]]) -> bool:
-    return process in running and running[process][1] == began
 
 
 if __name__ == "__main__":
