@@ -186,12 +186,12 @@ def _inputs(model: Model, given: Any) -> Tensor:
 
 def _check_bounds(x: Tensor, low: Tensor, high: Tensor) -> None:
     try:
-        if torch.broadcast_shapes(low.shape, high.shape, x.shape[1:]) != x.shape[1:]:
-            raise RuntimeError("bounds are larger than an input")
-        outside = ((x < low) | (x > high)).flatten(1).any(1)
-    except RuntimeError as error:
+        if np.broadcast_shapes(low.shape, high.shape, x.shape[1:]) != x.shape[1:]:
+            raise ValueError("bounds are larger than an input")
+    except ValueError as error:
         shapes = f"{tuple(low.shape)} and {tuple(high.shape)}"
         raise HoldfastError(f"bounds of shape {shapes} do not fit inputs of shape {tuple(x.shape[1:])}.") from error
+    outside = ((x < low) | (x > high)).flatten(1).any(1)
     if bool(outside.any()):
         bad = int(outside.nonzero()[0])
         raise HoldfastError(

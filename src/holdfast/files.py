@@ -28,15 +28,17 @@ def reading(path: str | os.PathLike[str], what: str = "", most: int | None = Non
 
     Raises:
         HoldfastError: The file is too large or not a regular file, or the block failed. A ``HoldfastError`` of the
-            block passes unchanged.
+            block that names the file passes unchanged.
     """
     name = f"{what} {shown(path)}".strip()
     try:
         if most is not None:
             _check_regular(path, most, name)
         yield
-    except HoldfastError:
-        raise
+    except HoldfastError as error:
+        if shown(path) in str(error):
+            raise
+        raise HoldfastError(f"cannot read {name}: {error}") from error
     except MemoryError as error:
         raise HoldfastError(f"cannot read {name}: it does not fit into memory.") from error
     except Exception as error:  # parsers fail in many ways on a damaged file

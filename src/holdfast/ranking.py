@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -173,4 +174,4 @@ def _feature_scores(cases: Cases, given: Any) -> Tensor:
     if scores[0].numel() == 1 < cases.x[0].numel():
         raise HoldfastError(f"scores of shape {shape_given} give all features of a case the same score.")
     # Channels that share a feature stay one channel: their score counts once.
-    return cases.features.pool(scores.expand(torch.broadcast_shapes(scores.shape, cases.features.ids.shape)))
+    return cases.features.pool(scores.expand(np.broadcast_shapes(scores.shape, cases.features.ids.shape)))

@@ -133,6 +133,7 @@ def load(experiment: str) -> Settings:
         raise unknown_name("experiment", experiment, [*named(), "FILE.toml"])
     with reading(experiment, "the experiment"):
         content = tomllib.loads(text)
+        _check_numbers(content)
         try:
             return Settings.model_validate(content)
         except ValidationError as error:
@@ -158,6 +159,15 @@ def with_choices(settings: Settings, choices: Mapping[str, str]) -> Settings:
         others = {} if model is None or "network" in choices else model.settings
         model = Piece(use=use, **({**others, "weights": choices["weights"]} if "weights" in choices else others))
     return settings.model_copy(update={"data": data, "model": model})
+
+
+def _check_numbers(content: Any) -> None:
+    """Refuse whole numbers of more than 64 bits, as TOML asks for."""
+    if isinstance(content, (dict, list)):
+        for one in content.values() if isinstance(content, dict) else content:
+            _check_numbers(one)
+    elif isinstance(content, int) and not -(2**63) <= content < 2**63:
+        raise ValueError("a whole number has more than 64 bits")
 
 
 def _message(error: Any) -> str:
