@@ -44,3 +44,16 @@ def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(hf.HoldfastError, match="cannot write"):
         write_text(tmp_path / "file" / "inside.txt", "text")
+
+
+def test_streams_are_not_replaced(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.txt"
+    with kept.open("w") as file:
+        file.write("kept")
+        file.flush()
+        link = tmp_path / "link"
+        link.symlink_to(f"/dev/fd/{file.fileno()}")
+        for path in (Path(f"/proc/self/fd/{file.fileno()}"), Path("/dev/stdout"), Path("/dev/null"), link):
+            with pytest.raises(hf.HoldfastError, match="it is not a regular file"):
+                write_text(path, "lost")
+    assert kept.read_text() == "kept"

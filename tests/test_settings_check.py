@@ -12,7 +12,9 @@ import torch
 from torch import nn
 
 import holdfast as hf
+from holdfast.reference import Reference
 from holdfast.settings import Count, Range, Settings, read_setting
+from holdfast.sizes import Size
 from holdfast.tensors import read_tensor
 
 
@@ -106,6 +108,31 @@ def test_a_union_names_what_is_wrong() -> None:
     assert read_setting(None, Count | None, "n") is None
     with pytest.raises(hf.HoldfastError, match="n must be a whole number >= 1, got 0"):
         read_setting(0, Count | None, "n")
+
+
+@dataclass(frozen=True)
+class Unions(Settings):
+    which: hf.Criterion | Literal["auto"] = "auto"
+    size: Size | Literal["auto"] = "auto"
+    judge: hf.Robustness | hf.Criterion = hf.Insertion()  # noqa: RUF009  # frozen
+    one: hf.RobustnessRest | None = None
+    several: tuple[Reference, ...] = (0.0,)
+
+
+def test_a_union_takes_every_kind_that_it_names() -> None:
+    made = Unions("insertion", 3, "min-norm", several=[0.5, "blur"])  # type: ignore[arg-type]  # converted
+    assert made == Unions(hf.Insertion(), 3, hf.MinNorm(), several=(0.5, "blur"))
+    assert (Unions().which, Unions().size) == ("auto", "auto")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"which": 5}, "which: expected a holdfast criterion, got int"),
+        ({"size": "x"}, "size is a share of the features"),
+        ({"one": "insertion"}, "one must be a RobustnessRest, got 'insertion'"),
+        ({"several": 0.5}, "several must be a tuple or a list, got 0.5"),
+        ({"several": ["x"]}, r"several\[0\] must be a number"),
+    ]
+    for settings, says in wrong:
+        with pytest.raises(hf.HoldfastError, match=says):
+            Unions(**settings)
 
 
 def test_tensors_of_any_layout_are_read() -> None:

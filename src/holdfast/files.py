@@ -87,9 +87,12 @@ def atomic(path: Path) -> Iterator[Path]:
         The temporary file. It is deleted if the block fails.
 
     Raises:
-        HoldfastError: The file or its folder cannot be written, or the path is a device, a pipe or a folder.
+        HoldfastError: The file or its folder cannot be written, or the path is a device, a pipe, a folder or a stream
+            such as ``/dev/stdout``.
     """
     try:
+        if _is_stream(path):
+            raise HoldfastError(f"cannot write {shown(path)}: it is not a regular file.")
         target = Path(os.path.realpath(path))
         if target.is_symlink():
             raise HoldfastError(f"cannot write {shown(path)}: its links lead in a circle.")
@@ -109,6 +112,18 @@ def atomic(path: Path) -> Iterator[Path]:
         raise
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
         raise HoldfastError(f"cannot write {shown(path)}: {first_line(error)}") from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path leads to an open file through /dev or /proc: it would be replaced for its other readers."""
+    for _ in range(40):  # as many links as Linux follows
+        folder = os.path.realpath(os.path.dirname(path))
+        if folder == "/dev" or folder.startswith("/proc/"):
+            return True
+        if not os.path.islink(path):
+            break
+        path = Path(os.path.dirname(path), os.readlink(path))
+    return False
 
 
 def _umask() -> int:

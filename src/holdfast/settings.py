@@ -131,22 +131,25 @@ def read_setting(given: Any, kind: Any, name: str) -> Any:
     choices = _choices(kind)
     if given is None and any(one.base is type(None) for one in choices):
         return None
-    for one in choices:
-        if one.read is not None:
-            return one.read.reader(given, name)
-        registry = getattr(one.base, "registry", None)
-        if isinstance(registry, Registry):
-            return _instance(given, registry, one.base, name)
     plain = _plain(given)
-    fitting = [one for one in choices if _is_of(plain, one.base, name)]
-    whole = [one for one in fitting if one.base is int]
-    fitting = whole or fitting  # an int is a float, too
+    others = [one for one in choices if not one.is_special]
+    fitting = [one for one in others if _is_of(plain, one.base, name)]
+    fitting = [one for one in fitting if one.base is int] or fitting  # an int is a float, too
     for one in fitting:
         if one.holds(plain):
             return _converted(plain, given, one.base, name)
-    if any(not _is_known(one.base) for one in choices):
+    refused: HoldfastError | None = None
+    for one in choices:
+        if one.is_special:
+            try:
+                return _instance(given, one.base, name) if one.read is None else one.read.reader(given, name)
+            except HoldfastError as error:
+                refused = refused or error
+    if any(_may_be(given, one.base) for one in others):
         return given
-    expected = dict.fromkeys(one.text(plain) for one in fitting or choices)
+    if refused is not None and not fitting:
+        raise refused
+    expected = dict.fromkeys(one.text(plain) for one in fitting or others)
     raise HoldfastError(f"{name} must be {' or '.join(expected)}, got {shown_value(given)}.")
 
 
@@ -159,6 +162,11 @@ class _Choice(NamedTuple):
     base: Any
     range: Range | None
     read: Read | None
+
+    @property
+    def is_special(self) -> bool:
+        """Whether a reader or a registry says what fits."""
+        return self.read is not None or isinstance(getattr(self.base, "registry", None), Registry)
 
     def holds(self, value: Any) -> bool:
         """Whether a value of this type is in the range; a float without one may be infinite or NaN."""
@@ -181,6 +189,8 @@ class _Choice(NamedTuple):
         if typing.get_origin(self.base) is Literal:
             return "one of " + ", ".join(map(str, typing.get_args(self.base)))
         if typing.get_origin(self.base) is tuple:
+            if not _is_known(self.base):
+                return "a tuple or a list"
             each = dict.fromkeys(one.text(None) for one in _choices(typing.get_args(self.base)[0]))
             return f"a tuple, each of it {' or '.join(each)}"
         return {bool: "True or False", str: "a text", type(None): "None", torch.dtype: "a torch dtype"}[self.base]
@@ -203,6 +213,13 @@ def _is_known(base: Any) -> bool:
     if origin is tuple:
         return len(each) == 2 and each[1] is Ellipsis and all(_is_known(one.base) for one in _choices(each[0]))
     return origin is Literal or base in (bool, int, float, str, type(None), torch.dtype)
+
+
+def _may_be(value: Any, base: Any) -> bool:
+    """Whether a value may have a type that is not checked here; of a tuple, at least the form is checked."""
+    if typing.get_origin(base) is tuple and typing.get_args(base)[1:] == (Ellipsis,):
+        return isinstance(value, (list, tuple)) and not _is_known(base)
+    return not _is_known(base)
 
 
 def _is_of(value: Any, base: Any, name: str) -> bool:
@@ -243,12 +260,15 @@ def _plain(given: Any) -> Any:
     return given.item() if isinstance(given, (np.bool_, np.integer, np.floating, np.str_)) else given
 
 
-def _instance(given: Any, registry: Registry[Any], base: Any, name: str) -> Any:
+def _instance(given: Any, base: Any, name: str) -> Any:
     """Return an extension from an instance, a class or a name."""
     try:
-        return registry.instance(given, base)
+        made = base.registry.instance(given, base)
     except HoldfastError as error:
         raise HoldfastError(f"{name}: {error}") from error
+    if not isinstance(made, base):
+        raise HoldfastError(f"{name} must be a {base.__name__}, got {shown_value(given)}.")
+    return made
 
 
 def shown_value(given: Any) -> str:

@@ -154,7 +154,9 @@ def markdown_text(words: str) -> str:
     Args:
         words: Any text, such as a name from data.
     """
-    return re.sub(r"[\\`*_\[\]<>|~]|&(?=#?\w+;)", r"\\\g<0>", " ".join(words.split()))
+    plain = " ".join("".join(letter for letter in words if letter.isprintable() or letter.isspace()).split())
+    plain = re.sub(r"[\\`*_\[\]<>|~$]|&(?=#?\w+;)|^[#+-](?=\s|#|$)", r"\\\g<0>", plain)
+    return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", plain)  # the beginning of a list
 
 
 _SPECIAL = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}"}

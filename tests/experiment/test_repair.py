@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 import holdfast as hf
 from holdfast.cli.app import app
-from holdfast.experiment import Results, Store, Unit, run
+from holdfast.experiment import Results, Store, Unit, database, repair, run
 from holdfast.experiment.export import rows
 from holdfast.experiment.repair import check
 from studies import toy_study
@@ -71,7 +72,7 @@ def test_a_changed_unit_is_refused_and_computed_again(path: Path, statement: str
         with pytest.raises(hf.HoldfastError, match=f"are damaged .unit {_unit(1).key}.: holdfast check .*results.db"):
             list(store.units())
         assert store.get(_unit(0).key).arrays["order"].tolist() == [0, 1, 2, 3, 4], "others can be read"
-    with pytest.warns(hf.HoldfastWarning, match=f"1 damaged units .{_unit(1).key}.; 2 sound units"):
+    with pytest.warns(hf.HoldfastWarning, match=f"1 damaged unit .{_unit(1).key}.; 2 sound units"):
         store = Store.open(path)
     with store:
         assert store.keys() == {_unit(0).key, _unit(2).key}
@@ -206,3 +207,76 @@ def test_a_damaged_unit_is_computed_to_the_same_bits(tmp_path: Path) -> None:
         assert run(study, store).made == 1
     assert list(rows(Results(path))) == before
     assert CliRunner().invoke(app, ["check", str(path)]).exit_code == 0
+
+
+def test_a_store_is_repaired_behind_a_link(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "user" / "results.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    with Store.open(path), pytest.raises(hf.HoldfastError, match="is being written by"):
+        Store.open(link)
+    _sql(path, "UPDATE units SET machine = 'another' WHERE key = ?")
+    damaged = path.read_bytes()
+    assert check(link)[1] == path.with_name("results.db.damaged")
+    assert path.with_name("results.db.damaged").read_bytes() == damaged
+    assert link.is_symlink()
+    assert len(Store.read(link)) == 2
+
+
+def test_a_store_that_another_run_made_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.db"
+    lock = database.lock
+
+    def late(place: Path) -> Any:
+        monkeypatch.setattr(database, "lock", lock)
+        with Store.open(place) as store:
+            store.put(_unit(0))
+        return lock(place)
+
+    monkeypatch.setattr(database, "lock", late)
+    with Store.open(path) as store:
+        assert store.keys() == {_unit(0).key}
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), MemoryError()])
+def test_what_cannot_be_read_now_is_not_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch, error: sqlite3.OperationalError | MemoryError
+) -> None:
+    if isinstance(error, sqlite3.Error):
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+
+    def fails(*_: object) -> None:
+        raise error
+
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(repair, "unit_checksum", fails)
+        for way in (Store.open, check):
+            with pytest.raises(hf.HoldfastError, match="cannot use the results"):
+                way(path)
+    assert path.read_bytes() == before
+    assert not list(path.parent.glob("*.damaged*"))
+    assert not check(path)[0]
+
+
+@pytest.mark.filterwarnings("ignore:the results .* were damaged")
+def test_a_repaired_store_computes_lost_units_in_their_batches(tmp_path: Path) -> None:
+    study = toy_study({"grad": hf.Grad(), "random": hf.Random(), "other": hf.Random(1)})
+    for name in ("run", "check"):
+        path = tmp_path / f"{name}.db"
+        with Store.open(path) as store:
+            run(study, store)
+        before = list(rows(Results(path)))
+        with Store.read(path) as store:
+            curve = next(store.units("curve"))
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE units SET machine = 'x' WHERE key = ?", (curve.key,))
+            connection.execute("DELETE FROM studies")
+        connection.close()
+        if name == "check":
+            check(path)
+        computed: set[str] = set()
+        with Store.open(path) as store:
+            run(study, store, notify=lambda at, seen=computed: seen.update(j.key for b in at.out for j in b))  # type: ignore[misc]
+        assert len(computed) > 1, "the unit was computed with its batch"
+        assert list(rows(Results(path))) == before

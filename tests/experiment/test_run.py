@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -150,6 +154,34 @@ def test_a_killed_run_ends_in_the_same_values_bit_for_bit(tmp_path: Path, small_
         summary = run(small_study(), store)
     assert summary.stored == there >= 30
     assert list(rows(Results(path))) == list(rows(Results(small_results)))
+
+
+def _count(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with Store.read(path) as store:
+        return len(store)
+
+
+@pytest.mark.slow
+def test_a_run_whose_terminal_is_closed_finishes_its_unit(tmp_path: Path) -> None:
+    master, terminal = pty.openpty()
+
+    def own_session() -> None:
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+    command = [sys.executable, "-m", "holdfast", "run", str(SMALL), "--out", str(tmp_path)]
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+    environment, path = os.environ | {"OMP_NUM_THREADS": "1"}, tmp_path / "results.db"
+    with subprocess.Popen(command, **streams, env=environment, preexec_fn=own_session) as process:
+        os.close(terminal)
+        while process.poll() is None and not _count(path):
+            if select.select([master], [], [], 0.05)[0]:
+                os.read(master, 10_000)
+        os.close(master)
+        assert process.wait(60) == 130
+    assert Results(path).missing > 0
 
 
 def test_batches_hold_what_fits() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,6 +53,15 @@ def test_one_call_checks_all_laws() -> None:
 def test_models_without_bounds_are_explained(kind: type[hf.Explainer]) -> None:
     """A law allows an explainer to refuse them; none of these does."""
     assert SETTINGS[kind](hf.TorchModel(network()).ask(inputs())).order.shape == (5, 12)
+
+
+@pytest.mark.parametrize("name", [name for name in hf.Explainer.registry.makers() if "paper" not in name])
+def test_every_preset_explains_an_input_of_one_feature(name: str) -> None:
+    features = hf.Features.of(torch.zeros(1, 12, dtype=torch.long))
+    cases = hf.TorchModel(network(), (0, 1)).ask(inputs()[:1], features=features)
+    made = hf.Explainer.registry.make(name)
+    made = replace(made, most_rows=1000) if isinstance(made, hf.Anchor) else made
+    assert made(cases).order.tolist() == [[0]]
 
 
 @pytest.mark.parametrize("kind", EXPLAINERS)

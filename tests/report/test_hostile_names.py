@@ -43,6 +43,10 @@ def test_markdown_and_latex_escape_every_special_sign() -> None:
     signs = "\\`*_[]<>|~"
     assert markdown_text(signs) == "".join("\\" + sign for sign in signs)
     assert markdown_text("a\nb & c &lt;") == r"a b & c \&lt;"
+    assert [markdown_text(text) for text in ("# a", "- a", "1. a", "-3", "a # 1.")] == [
+        *(r"\# a", r"\- a", r"1\. a", "-3", "a # 1.")
+    ]
+    assert markdown_text("$x$ \x1b[31m\u202e") == r"\$x\$ \[31m"
     latex = Table("key", "t", ("a\n\nb_", "[x"), (("[1em]", "{}&%$#_~^\\<>|*"),)).latex()
     assert "\n\n" not in latex
     assert r"a b\_ & {[}x" in latex

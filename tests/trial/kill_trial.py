@@ -22,9 +22,9 @@ from holdfast.experiment.export import rows
 from studies import SMALL
 from trial.tally import Tally
 
-SHORT, LONG = 2, 100
+SHORT, LONG = 2, 140
 _PIPES: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-_SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALS = (*[signal.SIGKILL] * 9, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _RUN = [sys.executable, "-m", "holdfast", "run", str(SMALL), "--quiet"]
 
 

@@ -21,6 +21,7 @@ import torch
 import holdfast as hf
 from holdfast.experiment import Results, Store, Study, run
 from holdfast.experiment.export import Row, rows
+from holdfast.experiment.repair import check
 from studies import small_study, toy_study
 from trial.tally import Tally
 
@@ -73,6 +74,8 @@ def _attempt(path: Path, study: Study, source: Path, content: Content, exported:
         _check_sentence(error, damage)
         read = "refused"
     try:
+        if draw.random() < 0.5:
+            check(path)
         with Store.open(path) as store:
             summary = run(study, store)
     except hf.HoldfastError as error:
@@ -121,6 +124,7 @@ def _lose_a_row(path: Path, draw: random.Random) -> str:
             "UPDATE units SET seconds = seconds + 1 WHERE rowid_ = ?",
             "UPDATE units SET kind = 'ranking ' WHERE rowid_ = ?",
             "UPDATE studies SET content = replace(content, 'rest', 'tser') WHERE rowid_ = ?",
+            "DELETE FROM units WHERE rowid_ = ?",
         ]
     )
     table = next(name for name in ("arrays", "units", "studies") if f" {name} " in statement)

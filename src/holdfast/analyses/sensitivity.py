@@ -190,7 +190,8 @@ class SensitivityAnalysis(Analysis):
         ]
         note = (
             f"1 minus the smallest share of the top {size_text(result.top)} that stays when the input moves by at most "
-            f"{result.radius:g}, over {result.samples} neighbours of {result.values.shape[1]} examples: a lower bound."
+            f"{result.radius:g}, over {result.samples} neighbours of {result.values.shape[1]} examples: a lower bound. "
+            "Neighbours outside the bounds of the model are moved to them."
         )
         columns = ("method", "sensitivity", *(["paper"] if paper else []))
         return [Table("sensitivity", "Sensitivity", columns, tuple(rows), note)]

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import contextlib
 import sys
-from types import FrameType
 from typing import Any
 
-_STOPPED = 130
+from holdfast.cli.signals import MESSAGE, STOPPED, stopping_signals
 
 
 def main() -> None:
-    """Run the command. Ctrl-C ends it with exit code 130 and one line, also while modules are imported."""
-    before = signal.getsignal(signal.SIGINT)
-    own = before is signal.default_int_handler
-    if own:
-        signal.signal(signal.SIGINT, _leave)
-    try:
-        from holdfast.cli.app import main as run_command
+    """Run the command. Signals end it with exit code 130 and one line, also while modules are imported."""
+    with stopping_signals():
+        try:
+            from holdfast.cli.app import main as run_command
 
-        run_command()
-    except KeyboardInterrupt:
-        print("\nholdfast: stopped.", file=sys.stderr)
-        sys.exit(_STOPPED)
-    finally:
-        if own:
-            signal.signal(signal.SIGINT, before)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    # An exception would reach whatever is being imported, which may answer with another one, or print it and go on.
-    os.write(2, b"\nholdfast: stopped.\n")
-    os._exit(_STOPPED)
+            run_command()
+        except KeyboardInterrupt:
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                print(MESSAGE, file=sys.stderr)
+            sys.exit(STOPPED)
 
 
 def __getattr__(name: str) -> Any:

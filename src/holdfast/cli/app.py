@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import warnings
 from importlib import import_module
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
+from holdfast.cli.signals import imports_ended
 from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.version import __version__
 
@@ -41,8 +41,7 @@ class _LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         module = import_module(f"holdfast.cli.{str(self.name).replace('list', 'listing')}")
-        if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == "holdfast.cli":  # of the imports
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        imports_ended()
         return typer.main.get_command(module.app)
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:

@@ -162,7 +162,7 @@ def _check_writable(path: Path, option: str) -> None:
 def size(text: str) -> float | int:
     """Parse a share of the features, such as ``20%``, or a number of features."""
     try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else int(text[:9])
+        value = float(text[:-1]) / 100 if text.endswith("%") else int(text)
     except ValueError:
         raise HoldfastError(f"--top must be a share such as 20% or a number of features, got {text!r}.") from None
     check_size(value, "--top")

@@ -13,7 +13,7 @@ from holdfast.cli.app import out as console
 from holdfast.errors import HoldfastError
 from holdfast.experiment import database
 from holdfast.experiment.record import StudyRecord
-from holdfast.experiment.repair import Damage, sound_study
+from holdfast.experiment.repair import Damage, counted, sound_study
 from holdfast.experiment.repair import check as verify
 
 app = typer.Typer(add_completion=False)
@@ -51,9 +51,9 @@ def _names(study: dict[str, Any] | None, path: Path) -> dict[str, str]:
 
 
 def _show(path: Path, damage: Damage, kept: Path | None, names: dict[str, str]) -> None:
-    lines = [f"{path}: {damage.sound:,} units are sound, {len(damage.units):,} are damaged."]
+    lines = [f"{path}: {counted(damage.sound, 'sound unit')}, {counted(len(damage.units), 'damaged unit')}."]
     lines += [f"  damaged: {names.get(key, 'unit')} ({key})" for key in damage.units]
-    lines += [f"  damaged: {damage.studies} studies"] if damage.studies else []
+    lines += [f"  studies that are damaged: {damage.studies:,}"] if damage.studies else []
     lines += [f"  the file: {damage.file}"] if damage.file else []
     if kept is not None:
         lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.board import shown_progress, time_text
 from holdfast.cli.show import progress_bar
+from holdfast.cli.signals import SIGNALS
 from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.experiment import Engine, Store, Study, Summary, plan_of
 from holdfast.experiment import run as compute
@@ -236,10 +238,13 @@ def _stopping() -> Iterator[Callable[[], bool]]:
         requested = True
         for each in before:
             signal.signal(each, signal.default_int_handler)
+        if number == getattr(signal, "SIGHUP", None):  # the terminal is closed: nothing more can be printed there
+            for stream in terminals:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         err.print("\nfinishing the running unit; Ctrl-C again stops at once.", highlight=False)
 
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
+    terminals = [stream for stream in (1, 2) if os.isatty(stream)]
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}  # as nohup does
     for number in before:
         signal.signal(number, request)

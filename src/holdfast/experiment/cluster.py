@@ -91,7 +91,7 @@ class Cluster(Engine):
         if address is None and self._ray.util.get_node_ip_address() != _LOOPBACK:
             warnings.warn(
                 "this Ray listens on all interfaces of this machine: keep others out with a firewall, or use Ray 2.60 "
-                "or newer and import it after holdfast.",
+                "or newer and do not import it before the run.",
                 HoldfastWarning,
                 stacklevel=4,
             )

@@ -23,20 +23,30 @@ _TABLES = """
 CREATE TABLE units (
     key TEXT PRIMARY KEY, kind TEXT NOT NULL, made_of TEXT NOT NULL, seconds REAL NOT NULL,
     forward INTEGER NOT NULL, gradient INTEGER NOT NULL, machine TEXT NOT NULL, notes TEXT NOT NULL,
-    checksum TEXT NOT NULL
+    batch TEXT NOT NULL, checksum TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE arrays (
     key TEXT NOT NULL REFERENCES units(key) ON DELETE CASCADE, name TEXT NOT NULL,
     dtype TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, name)
 ) WITHOUT ROWID;
-CREATE TABLE studies (
-    number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE, earlier TEXT NOT NULL, checksum TEXT NOT NULL
-);
+CREATE TABLE studies (number INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL);
 """
 
 
-UNREADABLE = (sqlite3.Error, UnicodeError, OverflowError, MemoryError)
-"""What reading a damaged file may raise: also names and lengths may be damaged."""
+UNREADABLE = (sqlite3.Error, UnicodeError, OverflowError)
+"""What reading a damaged file may raise: also names and lengths may be damaged. See ``is_damage``."""
+_PASSING = {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+    *(
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_AUTH,
+    ),
+    *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_NOLFS),
+}
+"""Error codes that say nothing about the content of a file: it may be read later."""
 
 
 def create(path: Path) -> sqlite3.Connection:
@@ -97,10 +107,22 @@ def existing(path: Path | str) -> Path:
     """
     path = Path(path)
     with readable_path(path):
-        path = path / "results.db" if path.is_dir() else path
+        path = real_path(path / "results.db" if path.is_dir() else path)
         if not path.exists():
             raise HoldfastError(f"there are no results {path}.")
     return path
+
+
+def real_path(path: Path | str) -> Path:
+    """Follow all links, so that locks and logs lie beside the file itself."""
+    with readable_path(path):
+        return Path(os.path.realpath(path))
+
+
+def is_new(path: Path) -> bool:
+    """Return whether there is no file yet, or an empty one."""
+    with readable_path(path):
+        return not path.exists() or (path.is_file() and path.stat().st_size == 0)
 
 
 def schema_of(path: Path) -> int:
@@ -192,15 +214,24 @@ def readable_errors(path: Path) -> Iterator[None]:
         raise HoldfastError(f"cannot use the results {path}: {first_line(error)}") from error
     except UNREADABLE as error:
         raise HoldfastError(damage_message(path, type(error).__name__)) from error
+    except MemoryError as error:
+        raise HoldfastError(f"cannot use the results {path}: the memory is full.") from error
+
+
+@contextmanager
+def damage_suppressed() -> Iterator[None]:
+    """Leave the block where the file is damaged. Other errors pass: what cannot be read now is not lost."""
+    try:
+        yield
+    except UNREADABLE as error:
+        if not is_damage(error):
+            raise
 
 
 def is_damage(error: BaseException) -> bool:
     """Return whether an error says that the file is damaged, not that it cannot be used now."""
-    if not isinstance(error, sqlite3.Error):
-        return True
-    known = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     code = getattr(error, "sqlite_errorcode", None)
-    return (code is not None and code & 0xFF in known) or "no such" in str(error) or "malformed" in str(error)
+    return code is None or code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF not in _PASSING
 
 
 def damage_message(path: Path, what: str) -> str:

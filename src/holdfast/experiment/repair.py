@@ -21,9 +21,10 @@ from holdfast.experiment import database
 from holdfast.experiment.unit import ArrayRow, DamagedError, UnitRow, checksum, plain_json, unit_checksum, unpack
 from holdfast.files import atomic
 
-StudyRow = tuple[int, str, str]
-"""The columns of ``studies`` but for the checksum: number, content, and the keys of units that were stored earlier."""
 _COLUMNS = ("key", "kind", "made_of", "seconds", "forward", "gradient", "machine", "notes")
+_LATER_COLUMNS = ("batch", "checksum")  # which the first schema did not have
+Study = tuple[int, str]
+"""The number and the content of a study."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,15 @@ class Damage:
 
     def __str__(self) -> str:
         shown = ", ".join(self.units[:5]) + (", …" if len(self.units) > 5 else "")
-        parts = [f"{len(self.units)} damaged units ({shown})"] if self.units else []
-        parts += [f"{self.studies} damaged studies"] if self.studies else []
+        parts = [f"{counted(len(self.units), 'damaged unit')} ({shown})"] if self.units else []
+        parts += ["1 damaged study" if self.studies == 1 else f"{self.studies} damaged studies"] if self.studies else []
         parts += [f"SQLite: {self.file}"] if self.file else []
-        return f"{'; '.join(parts) or 'nothing is damaged'}; {self.sound} sound units"
+        return f"{'; '.join(parts) or 'nothing is damaged'}; {counted(self.sound, 'sound unit')}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and a noun: 1 unit, 2 units."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Reader:
@@ -65,7 +71,7 @@ class Reader:
         columns = [column for _, column, *_ in connection.execute("PRAGMA table_info(units)")]
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         self._checked = version > 1 or "checksum" in columns  # the first schema had none
-        self._columns = ", ".join((*_COLUMNS, "checksum") if self._checked else _COLUMNS)
+        self._columns = ", ".join((*_COLUMNS, *_LATER_COLUMNS) if self._checked else (*_COLUMNS, "''", "NULL"))
 
     def file_damage(self) -> str:
         """Return what is wrong with the structure of the file; empty if nothing is."""
@@ -90,28 +96,35 @@ class Reader:
             KeyError: There is none.
             DamagedError: They are not what was written.
         """
+        query = "SELECT name, dtype, shape, data FROM arrays WHERE key = ? ORDER BY name"
         try:
             row = self._connection.execute(f"SELECT {self._columns} FROM units WHERE key = ?", (key,)).fetchone()
-        except UnicodeEncodeError as error:  # a damaged key
+            arrays = self._connection.execute(query, (key,)).fetchall()
+        except database.UNREADABLE as error:  # also a damaged key
+            if not database.is_damage(error):
+                raise
             raise DamagedError(f"unit {_shown(key)}") from error
         if row is None:
             raise KeyError(key)
-        query = "SELECT name, dtype, shape, data FROM arrays WHERE key = ? ORDER BY name"
-        arrays = self._connection.execute(query, (key,)).fetchall()
+        *columns, stored = row
         if not self._checked:
-            unpack(row, arrays)  # the key is a hash of part of the unit, and arrays have a checksum of zlib's
-            plain_json(row).encode()  # a damaged text cannot be written
-        elif unit_checksum(row[:-1], arrays) != row[-1]:
+            unpack(columns, arrays)  # the key is a hash of part of the unit, and arrays have a checksum of zlib's
+            plain_json(columns).encode()  # a damaged text cannot be written
+        elif unit_checksum(columns, arrays) != stored:
             raise DamagedError(f"unit {key}")
-        return (row if not self._checked else row[:-1]), arrays
+        return tuple(columns), arrays
 
-    def studies(self) -> Iterator[StudyRow | None]:
+    def batches(self) -> dict[str, str]:
+        """Return the batch of every unit by its key; an empty text where it is not known."""
+        batch = "batch" if self._checked else "''"
+        return dict(self._connection.execute(f"SELECT key, {batch} FROM units"))
+
+    def studies(self) -> Iterator[Study | None]:
         """Yield every study in their order; None for a damaged one."""
-        columns = "number, content, earlier, checksum" if self._checked else "number, content, '[]', NULL"
-        for *row, stored in self._connection.execute(f"SELECT {columns} FROM studies ORDER BY number"):
-            number, content, earlier = row
-            sound = stored == checksum(row) if self._checked else _is_json(content)
-            yield (number, content, earlier) if sound else None
+        columns = "number, content, checksum" if self._checked else "number, content, NULL"
+        for number, content, stored in self._connection.execute(f"SELECT {columns} FROM studies ORDER BY number"):
+            sound = stored == checksum((number, content)) if self._checked else _is_json(content)
+            yield (number, content) if sound else None
 
     def keys(self, kind: str | None = None) -> list[str]:
         """Return the keys of all units in the order of kind and key."""
@@ -122,17 +135,17 @@ class Reader:
         """Return the keys that can still be read, from both ends of a damaged table and from the studies."""
         keys: dict[str, None] = {}
         for order in ("ASC", "DESC"):
-            with suppress(*database.UNREADABLE):
+            with database.damage_suppressed():
                 for (key,) in self._connection.execute(f"SELECT key FROM units ORDER BY key {order}"):
                     keys[key] = None
-        for _, content, _ in self.reachable_studies():
+        for _, content in self.reachable_studies():
             keys |= _keys_in(content)
         return list(keys)
 
-    def reachable_studies(self) -> list[StudyRow]:
+    def reachable_studies(self) -> list[Study]:
         """Return every sound study that can still be read."""
-        sound: list[StudyRow] = []
-        with suppress(*database.UNREADABLE):
+        sound: list[Study] = []
+        with database.damage_suppressed():
             for study in self.studies():
                 sound += [] if study is None else [study]
         return sound
@@ -147,10 +160,10 @@ class Reader:
                 sound += 1
             except KeyError:
                 pass  # a study that is not complete
-            except (DamagedError, *database.UNREADABLE):
+            except DamagedError:
                 damaged.append(_shown(key))
         studies = 0
-        with suppress(*database.UNREADABLE):  # then ``file`` says it
+        with database.damage_suppressed():  # then ``file`` says it
             studies = sum(study is None for study in self.studies())
         return Damage(sound, tuple(damaged), studies, file)
 
@@ -192,7 +205,7 @@ def survey(path: Path) -> Damage:
 
 def sound_study(path: Path) -> dict[str, Any] | None:
     """Return the latest study that is sound, also of a damaged store; None if there is none."""
-    with suppress(*database.UNREADABLE), closing(database.open_to_read(path)) as connection:
+    with database.damage_suppressed(), closing(database.open_to_read(path)) as connection:
         studies = Reader(connection).reachable_studies()
         if studies:
             content: dict[str, Any] = json.loads(studies[-1][1])
@@ -221,7 +234,12 @@ def repair(path: Path) -> tuple[Damage, Path | None]:
             if not damage and version == database.SCHEMA:
                 return damage, None
             with atomic(path) as part:
-                _copy(connection, part)
+                copied = _copy(connection, part)
+                if copied < damage.sound:  # a disk that fails now and then
+                    raise HoldfastError(
+                        f"cannot repair the results {path}: only {copied:,} of {damage.sound:,} sound units could be "
+                        "read a second time."
+                    )
                 # A log that is left would be applied to the new file.
                 connection.close()
                 kept = _keep(path) if damage else None
@@ -241,40 +259,38 @@ def _damage(connection: sqlite3.Connection) -> Damage:
     if not damage.file:
         return damage
     connection.execute("PRAGMA writable_schema=ON")  # SQLite then reads a file that is shorter than it should be
-    with suppress(*database.UNREADABLE):
+    with database.damage_suppressed():
         return replace(Reader(connection).damage(), file=damage.file)
     return damage
 
 
-def _copy(connection: sqlite3.Connection, part: Path) -> None:
-    """Write all sound units and studies to a new file."""
-    with closing(database.create(part)) as new, database.transaction(new):
-        try:
-            reader = Reader(connection)
-        except database.UNREADABLE:
-            return  # nothing can be read
+def _copy(connection: sqlite3.Connection, part: Path) -> int:
+    """Write all sound units and studies to a new file; return the number of units."""
+    count = 0
+    with closing(database.create(part)) as new, database.transaction(new), database.damage_suppressed():
+        reader = Reader(connection)
         for key in reader.reachable_keys():
-            try:
-                row, arrays = reader.rows(key)
-            except (KeyError, DamagedError, *database.UNREADABLE):
-                continue
-            insert(new, row, arrays)
+            with suppress(KeyError, DamagedError):
+                insert(new, *reader.rows(key))
+                count += 1
         for study in reader.reachable_studies():
             insert_study(new, study)
+    return count
 
 
 def insert(connection: sqlite3.Connection, row: UnitRow, arrays: list[ArrayRow]) -> None:
     """Write a unit and its checksum, unless a unit of this key is there."""
     values = (*row, unit_checksum(row, arrays))
-    fresh = connection.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    places = ", ".join("?" * len(values))
+    fresh = connection.execute(f"INSERT OR IGNORE INTO units VALUES ({places})", values)
     if fresh.rowcount:
         rows = [(row[0], *array) for array in arrays]
         connection.executemany("INSERT INTO arrays VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def insert_study(connection: sqlite3.Connection, study: StudyRow) -> None:
+def insert_study(connection: sqlite3.Connection, study: Study) -> None:
     """Write a study and its checksum."""
-    connection.execute("INSERT INTO studies VALUES (?, ?, ?, ?)", (*study, checksum(study)))
+    connection.execute("INSERT INTO studies VALUES (?, ?, ?)", (*study, checksum(study)))
 
 
 def _keys_in(content: str) -> dict[str, None]:

@@ -11,6 +11,7 @@ from holdfast.experiment.engine import Batch, Engine, Local
 from holdfast.experiment.plan import Plan, plan_of
 from holdfast.experiment.store import Store, Unit
 from holdfast.experiment.study import Study
+from holdfast.experiment.unit import batch_of
 
 
 @dataclass
@@ -118,11 +119,11 @@ def run(
         How the run ended. Jobs that failed are not stored: the next run tries them again.
     """
     plan = plan_of(study)
-    there = store.keys() & plan.jobs.keys()
-    # After a repair nobody knows whether units are missing because of damage.
-    earlier = store.note_study(plan.record.plain(), () if store.repaired else there)
+    store.note_study(plan.record.plain())
+    stored = store.batches()
+    there = stored.keys() & plan.jobs.keys()
     progress = Progress(plan, len(plan.jobs), len(there), finished=set(there))
-    waiting = _missing(plan, there, earlier)
+    waiting = [part for batch in plan.batches for part in _missing(batch, stored)]
 
     def tell() -> None:
         if notify is not None:
@@ -155,23 +156,26 @@ def run(
     )
 
 
-def _missing(plan: Plan, there: set[str], earlier: set[str]) -> list[Batch]:
-    """Return what is to be computed, in the same batches as if the study had not been interrupted.
+def _missing(batch: Batch, stored: Mapping[str, str]) -> list[Batch]:
+    """Return what is to be computed of a batch, in the same company as if nothing had been interrupted or damaged.
 
-    The last bits of a value depend on the batch. A batch is computed without the units that were stored before the
-    study; so a damaged unit, or one that a run did not reach, is computed again with those that it belongs to.
+    The last bits of a value depend on what it is computed with. Units of a batch are stored together: so if some units
+    that are missing make a stored batch complete, they were part of it and are lost. They are computed again with it.
 
     Args:
-        plan: The jobs of the study.
-        there: Keys of stored units.
-        earlier: Keys of units that were stored before the study.
+        batch: The jobs that a new study computes together.
+        stored: The batch that each stored unit was computed in, by key.
     """
-    parts = [
-        tuple(job for job in batch if (job.key in earlier) is before)
-        for batch in plan.batches
-        for before in (True, False)
-    ]
-    return [part for part in parts if any(job.key not in there for job in part)]
+    left = [job for job in batch if job.key not in stored]
+    parts: list[Batch] = []
+    for name in sorted({stored[job.key] for job in batch if job.key in stored}):
+        kept = [job for job in batch if stored.get(job.key) == name]
+        for lost in (left, *([job] for job in left)):
+            if lost and name == batch_of(job.key for job in (*kept, *lost)):
+                parts.append(tuple(job for job in batch if job in kept or job in lost))
+                left = [job for job in left if job not in lost]
+                break
+    return [*parts, tuple(left)] if left else parts
 
 
 def _submit(waiting: list[Batch], progress: Progress, worker: Engine, store: Store) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.experiment import database
 from holdfast.experiment.database import readable_errors
 from holdfast.experiment.repair import Reader, insert, insert_study, repair
-from holdfast.experiment.unit import DamagedError, Unit, key_of, pack, plain_json, unpack, unpacked_size
+from holdfast.experiment.unit import DamagedError, Unit, batch_of, key_of, pack, plain_json, unpack, unpacked_size
 from holdfast.files import atomic
 
 __all__ = ["Store", "Unit", "key_of"]
@@ -34,11 +34,10 @@ class Store:
 
     Attributes:
         path: The file.
-        repaired: Whether the file was damaged when it was opened to write.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[bytes] | None, repaired: bool = False):
-        self.path, self._connection, self._lock, self.repaired = path, connection, lock, repaired
+    def __init__(self, path: Path, connection: sqlite3.Connection, lock: IO[bytes] | None):
+        self.path, self._connection, self._lock = path, connection, lock
         self._reader = Reader(connection)
 
     @classmethod
@@ -51,17 +50,16 @@ class Store:
         Raises:
             HoldfastError: The file cannot be written, is not a store, or is being written by another process.
         """
-        path = Path(path)
+        path = database.real_path(path)
         with database.readable_path(path):
             if not path.parent.is_dir():
                 raise HoldfastError(f"the folder {path.parent} for {path.name} does not exist.")
-            new = not path.exists() or (path.is_file() and path.stat().st_size == 0)
-        if not new:
+        if not database.is_new(path):
             database.schema_of(path)  # no lock is left beside somebody else's file
         lock = database.lock(path)
         damage = None
         try:
-            if new:
+            if database.is_new(path):  # nobody else can make it now
                 with readable_errors(path), atomic(path) as part:  # a run that is killed leaves no half of a file
                     database.create(part).close()
             else:
@@ -78,7 +76,7 @@ class Store:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=FULL")  # a unit that was reported as stored survives a power cut
                 connection.execute("PRAGMA foreign_keys=ON")
-                return cls(path, connection, lock, bool(damage))
+                return cls(path, connection, lock)
         except BaseException:
             lock.close()
             raise
@@ -133,12 +131,13 @@ class Store:
         """Store units, all or none of them. A unit whose key is already there is not replaced.
 
         Args:
-            *units: The units.
+            *units: The units of a batch: those that were computed together.
 
         Raises:
             HoldfastError: An array has a type that cannot be stored, or the file cannot be written.
         """
-        packed = [pack(unit) for unit in units]
+        batch = batch_of(unit.key for unit in units)
+        packed = [pack(unit, batch) for unit in units]
         with readable_errors(self.path), database.transaction(self._connection):
             for row, arrays in packed:
                 insert(self._connection, row, arrays)
@@ -174,6 +173,11 @@ class Store:
         with readable_errors(self.path):
             return set(self._reader.keys())
 
+    def batches(self) -> dict[str, str]:
+        """Return the name of the batch that each unit was stored with, by key; see ``unit.batch_of``."""
+        with readable_errors(self.path):
+            return self._reader.batches()
+
     def _unit(self, key: str, used: list[int]) -> Unit:
         """Return a unit; ``used`` counts the bytes of the arrays so far."""
         try:
@@ -190,24 +194,17 @@ class Store:
 
     # ------------------------------------------------------------------ studies
 
-    def note_study(self, content: Mapping[str, Any], earlier: Collection[str] = ()) -> set[str]:
+    def note_study(self, content: Mapping[str, Any]) -> None:
         """Store the plan of a run as the latest study.
 
         Args:
             content: What the run will compute, as JSON values. A study with the same content is replaced.
-            earlier: Keys of units that were stored before the study, and that its batches need not contain.
-
-        Returns:
-            ``earlier``, as it was when a study with this content was first stored.
         """
         text = plain_json(content)
         with readable_errors(self.path), database.transaction(self._connection):
-            query = "DELETE FROM studies WHERE content = ? RETURNING earlier"
-            known = self._connection.execute(query, (text,)).fetchall()
+            self._connection.execute("DELETE FROM studies WHERE content = ?", (text,))
             (last,) = self._connection.execute("SELECT coalesce(max(number), 0) FROM studies").fetchone()
-            noted = known[0][0] if known else plain_json(sorted(earlier))
-            insert_study(self._connection, (last + 1, text, noted))
-        return set(json.loads(noted))
+            insert_study(self._connection, (last + 1, text))
 
     def study(self) -> dict[str, Any]:
         """Return the plan of the latest run.

@@ -19,8 +19,8 @@ from holdfast.errors import HoldfastError
 
 _TYPES = {"bool", "int16", "int32", "int64", "float32", "float64"}
 
-UnitRow = tuple[str, str, str, float, int, int, str, str]
-"""The columns of ``units``: key, kind, made_of, seconds, forward, gradient, machine, notes."""
+UnitRow = Sequence[Any]
+"""The columns of ``units``: key, kind, made_of, seconds, forward, gradient, machine, notes, batch."""
 ArrayRow = tuple[str, str, str, bytes]
 """The columns of ``arrays`` after the key: name, type, shape, compressed bytes."""
 
@@ -104,14 +104,23 @@ def unit_checksum(row: Sequence[object], arrays: Iterable[Sequence[object]]) -> 
     return checksum(value for part in (row, *arrays) for value in part)
 
 
-def pack(unit: Unit) -> tuple[UnitRow, list[ArrayRow]]:
+def batch_of(keys: Iterable[str]) -> str:
+    """Return the name of the batch of units that were computed together, the same in every order."""
+    return checksum(sorted(keys))
+
+
+def pack(unit: Unit, batch: str) -> tuple[UnitRow, list[ArrayRow]]:
     """Convert a unit to rows of a store.
+
+    Args:
+        unit: The unit.
+        batch: The name of its batch.
 
     Raises:
         HoldfastError: An array has a type that cannot be stored.
     """
     cost = (float(unit.seconds), int(unit.forward), int(unit.gradient))
-    row = (unit.key, unit.kind, plain_json(unit.made_of), *cost, unit.machine, plain_json(list(unit.notes)))
+    row = (unit.key, unit.kind, plain_json(unit.made_of), *cost, unit.machine, plain_json(list(unit.notes)), batch)
     return row, [_packed(name, array) for name, array in sorted(unit.arrays.items())]
 
 
@@ -121,7 +130,7 @@ def unpack(row: UnitRow, arrays: Sequence[ArrayRow]) -> Unit:
     Raises:
         DamagedError: They are not rows that ``pack`` made.
     """
-    key, kind, made_of, seconds, forward, gradient, machine, notes = row
+    key, kind, made_of, seconds, forward, gradient, machine, notes, _ = row
     try:
         found = {name: _unpacked(dtype, shape, data) for name, dtype, shape, data in arrays}
         unit = Unit(kind, json.loads(made_of), found, seconds, forward, gradient, machine, tuple(json.loads(notes)))

@@ -51,7 +51,7 @@ class Counterfactual(Explainer):
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         present = features_of(cases)
         count = present.sum(1)
-        step = size_of(self.step, count, "step")
+        step = size_of(min(self.step, int(count.max())) if isinstance(self.step, int) else self.step, count, "step")
         turns = int((-(-count // step)).max())
         scores = torch.zeros_like(present, dtype=cases.x.dtype)
         allowed, active = present, torch.ones_like(count, dtype=torch.bool)

@@ -22,6 +22,11 @@ Valuation = Callable[[Tensor, Tensor, int], Estimate]
 """``value(chosen, unchosen, turn)``: the values of ``unchosen [B, d]`` features, given ``chosen [B, d]`` ones."""
 
 
+def _within(size: Size, features: int) -> Size:
+    """Return a number of features as at most all of them: a preset for texts meets texts of one word."""
+    return min(size, max(features, 1)) if isinstance(size, int) else size
+
+
 @dataclass(frozen=True)
 class Selection:
     """The settings of a greedy selection.
@@ -39,10 +44,7 @@ class Selection:
     def unchosen(self, features: int) -> list[int]:
         """Return how many features are unchosen at each turn, for a case with this many features."""
         count = torch.tensor([features])
-        goal, joins = (
-            int(size_of(min(size, features) if isinstance(size, int) else size, count))
-            for size in (self.budget, self.step)
-        )
+        goal, joins = (int(size_of(_within(size, features), count)) for size in (self.budget, self.step))
         return [features - taken for taken in range(0, goal, joins)]
 
     def rank(
@@ -69,7 +71,7 @@ class Selection:
             HoldfastError: No change of the decision was found for any case.
         """
         count = features_of(cases).sum(1)
-        goal, joins = size_of(self.budget, count, "budget"), size_of(self.step, count, "step")
+        goal, joins = (size_of(_within(size, int(count.max())), count) for size in (self.budget, self.step))
         before, total, parts = 0, int(goal.sum()), []
         for block in torch.arange(len(cases)).split(max(1, memory_budget(cases.x.device) // max(1, bytes_a_case))):
             span = slice(int(block[0]), int(block[-1]) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 import holdfast.published as published
-from holdfast.analyses import Significance, bootstrap
+from holdfast.analyses import Significance
 from holdfast.analyses.intervals import Sampled, bootstraps
 from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
@@ -173,18 +174,22 @@ def _tests(tested: Significance | None) -> Table | None:
 
 def _crossed(results: Results) -> Table | None:
     """Return the areas of rankings that optimise one criterion, by all criteria."""
-    rows = []
     measures = results.measures("table")
-    for method in results.methods("table", "ablation"):
-        for side in results.sides(method) if len(results.sides(method)) > 1 else ():
-            row: list[Cell] = [method, "Robustness-S̄r" if side == "rest" else "Robustness-Sr"]
-            for measure in measures:
-                area = results.area(method, measure, side)
-                own = measure.side == side
-                row.append(None if area is None else Estimate(float(area.double().mean()), *bootstrap(area), own))
-            rows.append(tuple(row))
-    if not rows:
+    several = [method for method in results.methods("table", "ablation") if len(results.sides(method)) > 1]
+    names = [(method, side) for method in several for side in results.sides(method)]
+    if not names:
         return None
+    areas = {(*name, m.name): results.area(*name[:1], m, name[1]) for name in names for m in measures}
+    known = {place: area for place, area in areas.items() if area is not None}
+    ends = dict(zip(known, bootstraps([Sampled(area) for area in known.values()]), strict=True))  # they share draws
+    rows: list[tuple[Cell, ...]] = []
+    for method, side in names:
+        row: list[Cell] = [method, "Robustness-S̄r" if side == "rest" else "Robustness-Sr"]
+        for measure in measures:
+            place = (method, side, measure.name)
+            mean = float(known[place].double().mean()) if place in known else math.nan
+            row.append(Estimate(mean, *ends[place], measure.side == side) if place in known else None)
+        rows.append(tuple(row))
     note = (
         "Methods that optimise a criterion have two rankings: one for Robustness-S̄r and criteria where higher is "
         "better, one for Robustness-Sr and criteria where lower is better (in bold: the pairs of the other tables)."
