@@ -1,4 +1,4 @@
-"""What callers may give to ``AsCaptum.attribute``: every form of numbers is read, all else is refused in one sentence."""
+"""What callers may give to ``AsCaptum.attribute``: every form of numbers is read, all else is refused."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_masks_and_baselines_come_in_every_form() -> None:
 
 def test_a_number_as_a_baseline_keeps_its_precision() -> None:
     method = AsCaptum(hf.IntegratedGradients(), small_net())
-    whole = method.attribute(X, target=1, baselines=torch.full((1, 12), 0.1).double())
+    whole = method.attribute(X, target=1, baselines=torch.full((1, 12), 0.1, dtype=torch.double))
     torch.testing.assert_close(method.attribute(X, target=1, baselines=0.1), whole, rtol=0, atol=1e-12)
 
 
