@@ -309,7 +309,7 @@ def test_bad_masks_targets_and_arguments_are_refused() -> None:
         method.attribute(x, feature_mask=torch.full((1, 12), -1))
     with pytest.raises(hf.HoldfastError, match="feature_mask has 2 tensors for 1 inputs"):
         method.attribute(x, feature_mask=(torch.zeros(1, 12).long(), torch.zeros(1, 12).long()))
-    with pytest.raises(hf.HoldfastError, match="target must name one class for each of 3 inputs"):
+    with pytest.raises(hf.HoldfastError, match="target must be one class for each of 3 inputs"):
         method.attribute(x, target=[(1, 2), (1,), (2,)])
     with pytest.raises(hf.HoldfastError, match="label must be a class from 0 to 3"):
         method.attribute(x, target=7)

@@ -1,7 +1,9 @@
 """Every explainer as a Captum attribution, over forms of targets and arguments: 14 explainers x 22 arrangements.
 
-Each arrangement must give an input the same attribution alone and in its batch. Of the 308 combinations, 248 pass and
-60 are refused in one sentence, because the explainer has no such argument; ``test_the_count`` counts them.
+An arrangement is a shape of the outputs with a form of the target and further arguments, and each must give an input
+the same attribution alone and in its batch. Of the 308 combinations, 248 pass and 60 are refused in one sentence,
+because the argument has no meaning for the explainer, such as ``baselines`` for ``Grad``; ``test_the_count`` counts
+them. They are arrangements of this test: Captum's own tests are not part of its package.
 """
 
 from __future__ import annotations
@@ -189,5 +191,5 @@ def test_what_does_not_fit_is_refused() -> None:
         grid.attribute(X, target=(0, 1), sliding_window_shapes=(2,))
     with pytest.raises(hf.HoldfastError, match="internal_batch_size must be a whole number"):
         grid.attribute(X, target=(0, 1), internal_batch_size=-1)
-    with pytest.raises(hf.HoldfastError, match="class_axis must be an axis"):
+    with pytest.raises(hf.HoldfastError, match="class_axis must be a whole number >= 1"):
         AsCaptum(hf.Grad(), Wide().eval(), class_axis=0)

@@ -141,6 +141,63 @@ def test_inputs_and_targets_come_in_every_form() -> None:
         explain(net, x, y[:3])
 
 
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("text", r"inputs must be an array or a tensor \[B, \*shape\]"),
+        (None, "inputs must be an array"),
+        ([[1.0], [1.0, 2.0]], "inputs must be an array"),
+        (np.array([["a", "b"]]), "inputs must be an array"),
+        (torch.zeros(2, 1, 28, 28, device="meta"), "got a meta tensor"),
+        (torch.zeros(2, 1, 28, 28, dtype=torch.complex64), "got a complex tensor"),
+        (torch.tensor(1.0), "x must be a batch"),
+        (torch.zeros(5), "x must be a batch"),
+    ],
+)
+def test_inputs_that_cannot_be_read_are_refused(inputs: Any, message: str) -> None:
+    net, _, _ = _digits()
+    for bounds in (None, (0, 1)):
+        with pytest.raises(hf.HoldfastError, match=message):
+            explain_func(hf.Grad(), bounds=bounds)(net, inputs, 0)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ("cat", "targets must be one class for each of 4 inputs"),
+        (np.array(["a", "b", "c", "d"]), "targets must be one class for each of 4 inputs"),
+        ([[1], [1, 2], [1], [1]], "targets must be one class for each of 4 inputs"),
+        (torch.zeros(4, device="meta"), "got a meta tensor"),
+        (np.zeros(4, complex), "got a complex tensor"),
+        (np.array([np.inf, 1, 1, 1]), r"targets must be class numbers, got \[inf, 1\.0, 1\.0, 1\.0\]"),
+        (np.array([1e30, 1, 1, 1]), r"targets must be class numbers, got \[1e\+30, 1\.0, 1\.0, 1\.0\]"),
+        (np.array([np.nan, 1, 1, 1]), r"targets must be class numbers, got \[nan"),
+        (np.array([2**40, 1, 1, 1]), r"targets must be class numbers, got \[1099511627776"),
+        ([True, False, True, True], "targets must be class numbers, got"),
+        ([0, 1, 2, 10], "label must be a class from 0 to 9"),
+    ],
+)
+def test_targets_that_are_no_classes_are_refused(targets: Any, message: str) -> None:
+    net, x, _ = _digits()
+    with pytest.raises(hf.HoldfastError, match=message):
+        explain_func(hf.Grad(), bounds=(0, 1))(net, x, targets)
+
+
+def test_bounds_and_features_that_do_not_fit_are_refused() -> None:
+    net, x, y = _digits()
+    with pytest.raises(hf.HoldfastError, match=r"bounds of shape .* do not fit inputs of shape \(1, 28, 28\)"):
+        explain_func(hf.Grad(), bounds=(torch.zeros(3), torch.ones(3)))(net, x, y)
+
+    def fails(batch: Tensor) -> hf.Features:
+        raise KeyError("segments")
+
+    with pytest.raises(hf.HoldfastError, match=r"features failed for inputs of shape \(4, 1, 28, 28\): KeyError"):
+        explain_func(hf.Grad(), features=fails)(net, x, y)
+    metric = RobustnessRest(JUDGE, bounds=(0, 1))
+    with pytest.raises(hf.HoldfastError, match="a_batch must be an array or a tensor in the shape of x_batch"):
+        metric.evaluate_batch(_Model(net), x, y, np.full((4, 1, 28, 28), "a"))
+
+
 def test_a_metric_takes_a_batch_of_one() -> None:
     net, x, y = _digits()
     metric = RobustnessRest(JUDGE, sizes=(0.1, 0.3), bounds=(0, 1))

@@ -24,6 +24,7 @@ from holdfast.data.dataset import DataSet
 from holdfast.data.network import Network
 from holdfast.experiment.study import Gallery
 from holdfast.explanation import explain_cases
+from trial.api_doors import DOORS
 from trial.api_values import CLASSES, INPUTS, good_cases, odd_model, odd_tensor, odd_value
 from trial.tally import Tally
 
@@ -264,4 +265,5 @@ CALLS: dict[str, Callable[[random.Random], Any]] = {
     "wrong cases": _wrong_cases,
     "explanation": _explanation,
     "model call": _model_call,
+    **DOORS,
 }

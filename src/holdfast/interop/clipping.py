@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,9 +22,9 @@ class Clipping:
         self._warned = False
 
     def __call__(self, x: Tensor, model: Model) -> Tensor:
-        """Return inputs ``[B, *shape]`` inside the bounds of the model."""
+        """Return inputs ``[B, *shape]`` inside the bounds of the model; as they are if the bounds do not fit them."""
         low, high = model.low, model.high
-        if low is None or high is None:
+        if low is None or high is None or not _fit(low, high, x):
             return x
         inside = x.clamp(low, high)
         if not self._warned:
@@ -39,3 +40,11 @@ class Clipping:
                     stacklevel=4,
                 )
         return inside
+
+
+def _fit(low: Tensor, high: Tensor, x: Tensor) -> bool:
+    """Whether bounds broadcast against one input; the model refuses those that do not when it is asked."""
+    try:
+        return np.broadcast_shapes(low.shape, high.shape, x.shape[1:]) == x.shape[1:]
+    except ValueError:
+        return False

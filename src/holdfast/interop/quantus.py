@@ -18,13 +18,14 @@ from holdfast.cases import Cases
 from holdfast.criteria import robustness as criteria
 from holdfast.criteria.criterion import Criterion
 from holdfast.curve import SIZES, trace
-from holdfast.errors import HoldfastError, HoldfastWarning
+from holdfast.errors import HoldfastError, HoldfastWarning, first_line
 from holdfast.explainers.explainer import Explainer, read_explainer
 from holdfast.features import Features
 from holdfast.interop.clipping import Clipping
 from holdfast.models.torch import Bound, TorchModel
 from holdfast.ranking import Ranking
 from holdfast.robustness import Judge, Robustness
+from holdfast.tensors import read_tensor
 
 try:
     from quantus.helpers.enums import DataType, EvaluationCategory, ModelType, ScoreDirection
@@ -146,7 +147,7 @@ class _RobustnessMetric(Metric):  # type: ignore[misc]  # Quantus is not typed h
     ) -> np.ndarray:
         """Return the area of each input of a batch, ``[B]``."""
         cases = _ask(model.get_model(), x_batch, y_batch, self._bounds, self._features)
-        scores = _tensor(a_batch).to(cases.x)
+        scores = read_tensor(a_batch, "a_batch", "an array or a tensor in the shape of x_batch").to(cases.x)
         fits = scores.ndim == cases.x.ndim
         if not fits or not all(a in (1, n) for a, n in zip(scores.shape, cases.x.shape, strict=True)):
             raise HoldfastError(f"a_batch of shape {tuple(scores.shape)} does not fit x_batch {tuple(cases.x.shape)}.")
@@ -178,23 +179,33 @@ def _ask(
     if not isinstance(module, nn.Module):
         raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
     model = TorchModel(module, bounds)
-    x = _tensor(inputs).to(model.device, model.dtype)
+    x = read_tensor(inputs, "inputs", "an array or a tensor [B, *shape]").to(model.device, model.dtype)
     x = x if clip is None else clip(x, model)
-    label = None if targets is None else _classes(targets, len(x))
-    made = features(x) if callable(features) and not isinstance(features, Tensor) else features
-    return model.ask(x, label=label, features=made)
+    label = None if targets is None else _classes(targets, len(x) if x.ndim else 1)
+    return model.ask(x, label=label, features=_features(features, x))
 
 
-def _tensor(given: Any) -> Tensor:
-    """Return an array, a list or a tensor on any device as a tensor."""
-    return given.detach() if isinstance(given, Tensor) else torch.as_tensor(np.ascontiguousarray(given))
+def _features(features: FeaturesOf, x: Tensor) -> Features | Tensor | None:
+    """Return the features of a batch."""
+    if isinstance(features, (Features, Tensor)) or not callable(features):
+        return features
+    try:
+        return features(x)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        raise HoldfastError(
+            f"features failed for inputs of shape {tuple(x.shape)}: {type(error).__name__}: {first_line(error)}"
+        ) from error
 
 
 def _classes(targets: Any, cases: int) -> Tensor:
     """Return targets as one class for each case: a number, ``[B]``, ``[B, 1]``, or whole numbers that are floats."""
-    given = _tensor(targets)
-    if given.is_floating_point() and not bool((given == given.round()).all()):
-        raise HoldfastError(f"targets must be class numbers, got {given.flatten()[:4].tolist()}.")
+    given = read_tensor(targets, "targets", f"one class for each of {cases} inputs")
     if given.numel() not in (1, cases):
         raise HoldfastError(f"targets must be one class for each of {cases} inputs, got {tuple(given.shape)}.")
+    numbers = given.double()
+    whole = (numbers == numbers.round()) & (numbers.abs() < 2**31)  # others have no int64, or no such class
+    if given.dtype == torch.bool or not bool(whole.all()):
+        raise HoldfastError(f"targets must be class numbers, got {given.flatten()[:4].tolist()}.")
     return given.long().reshape(-1).expand(cases)

@@ -16,6 +16,8 @@ from holdfast.explainers.explainer import Explainer, read_explainer
 from holdfast.interop.captum.arguments import (
     read_baselines,
     read_features,
+    read_forward,
+    read_inputs,
     read_target,
     with_baselines,
     with_counts,
@@ -24,6 +26,7 @@ from holdfast.interop.captum.forward import Adapted, is_ordinary
 from holdfast.interop.clipping import Clipping
 from holdfast.models.model import Queries
 from holdfast.models.torch import Bound, TorchModel
+from holdfast.settings import Count, read_setting
 
 
 class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed here
@@ -51,33 +54,32 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
         self._explainer = read_explainer(explainer)
         if isinstance(model, TorchModel) and bounds is not None:
             raise HoldfastError("a TorchModel has its own bounds: leave bounds out.")
-        if not isinstance(class_axis, int) or class_axis < 1:
-            raise HoldfastError(f"class_axis must be an axis after that of the inputs, from 1, got {class_axis!r}.")
         self._model = model if isinstance(model, TorchModel) else TorchModel(model, bounds)
-        self._class_axis = class_axis
+        self._class_axis: int = read_setting(class_axis, Count, "class_axis")
         self._clip = Clipping()
-        self._ordinary: bool | None = None  # known after the first call
+        self._ordinary: bool | None = None  # known when the module has first answered
         super().__init__(self._model.module)
 
     @log_usage()  # type: ignore[untyped-decorator]  # a NoiseTunnel requires it
     def attribute(
         self,
-        inputs: Tensor | tuple[Tensor, ...],
+        inputs: Any,
         target: Any = None,
         additional_forward_args: Any = None,
-        feature_mask: Tensor | tuple[Tensor, ...] | None = None,
+        feature_mask: Any = None,
         baselines: Any = None,
         **further: Any,
     ) -> Tensor | tuple[Tensor, ...]:
         """Return the scores of the ranking.
 
         Args:
-            inputs: Inputs ``[B, *shape]``, or a tuple of them for a module with several.
+            inputs: Inputs ``[B, *shape]``, a tensor or an array, or a tuple of them for a module with several.
             target: The class to explain, in every form that Captum accepts. A tuple names the entry of an output with
                 more axes. None: the prediction, or the score itself if there is only one. Of a single score, 1 names
                 its negative.
-            additional_forward_args: Further arguments of the module. A tensor with one row for each input follows its
-                input, and then inputs are explained one at a time. Other arguments are passed on as they are.
+            additional_forward_args: Further arguments of the module. A dense tensor whose first axis is as long as the
+                batch has one row for each input, as in Captum, and then inputs are explained one at a time. All else
+                is passed on as it is. A constant that happens to be as long needs a first axis of length one.
             feature_mask: Feature numbers from 0, in the shape of the inputs. None: every coordinate is a feature.
             baselines: The reference: a number, a tensor ``[1 or B, *shape]``, or a tuple of them for several inputs;
                 for ``ExpectedGradients`` a distribution ``[N, *shape]``. None: that of the explainer.
@@ -90,17 +92,13 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
         Raises:
             HoldfastError: An argument is malformed, or has no meaning for the explainer.
         """
-        parts = inputs if isinstance(inputs, tuple) else (inputs,)
-        masks = feature_mask if isinstance(feature_mask, tuple) or feature_mask is None else (feature_mask,)
+        parts = read_inputs(inputs)
         explainer, batch = with_counts(self._explainer, further)
         rows = read_baselines(explainer, baselines, parts)
-        features = read_features(masks, parts)
-        x = parts[0] if len(parts) == 1 else torch.cat([part.flatten(1) for part in parts], 1)
-        x = self._clip(x.detach().to(self._model.device, self._model.dtype), self._model)
+        features = read_features(feature_mask, parts)
+        x = self._clip(self._joined(parts), self._model)
         label, positions = read_target(target, len(x), self._class_axis)
-        given = additional_forward_args
-        arguments = given if isinstance(given, tuple) else () if given is None else (given,)
-        own = tuple(isinstance(one, Tensor) and one.ndim > 0 and len(one) == len(x) for one in arguments)
+        arguments, own = read_forward(additional_forward_args, len(x))
         scores = torch.empty_like(x)
         for which in _groups(positions, any(own)):
             some = tuple(one[which[:1]] if each else one for one, each in zip(arguments, own, strict=True))
@@ -116,6 +114,15 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
         )
         return result if isinstance(inputs, tuple) else result[0]
 
+    def _joined(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """Return the inputs as one: several become flat rows."""
+        model = self._model
+        if len(parts) == 1:
+            return parts[0].to(model.device, model.dtype)
+        if any(edge is not None and edge.ndim for edge in (model.low, model.high)):
+            raise HoldfastError("a module with several inputs needs bounds that are two numbers.")
+        return torch.cat([part.flatten(1).to(model.device, model.dtype) for part in parts], 1)
+
     def _adapted(
         self,
         parts: tuple[Tensor, ...],
@@ -129,12 +136,9 @@ class AsCaptum(captum.Attribution):  # type: ignore[misc]  # Captum is not typed
         model.check_ready()
         plain = len(parts) == 1 and not arguments and not position
         if plain and self._ordinary is None:
-            row = parts[0][:1].detach().to(model.device, model.module_dtype)
-            self._ordinary = is_ordinary(model.module, row)
+            self._ordinary = is_ordinary(model.module, parts[0][:1].to(model.device, model.module_dtype))
             model.queries += Queries(forward=1)
-        if not (plain and self._ordinary):
-            if len(parts) > 1 and any(edge is not None and edge.ndim for edge in (model.low, model.high)):
-                raise HoldfastError("a module with several inputs needs bounds that are two numbers.")
+        if not plain or self._ordinary is False:
             shapes = [part.shape[1:] for part in parts] if len(parts) > 1 else None
             moved = tuple(one.to(model.device) if isinstance(one, Tensor) else one for one in arguments)
             model = model.with_module(Adapted(model.module, shapes, moved, repeated, position, self._class_axis))

@@ -7,20 +7,26 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from captum import attr as captum
 from torch import Tensor, nn
 
 from holdfast.cases import ANY, Cases
-from holdfast.chunks import Progress
-from holdfast.errors import HoldfastError
+from holdfast.chunks import Progress, out_of_memory
+from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.explainers.explainer import Attribution, case_by_case
 from holdfast.models.model import Access, Queries
 from holdfast.models.torch import TorchModel, layers_of
 from holdfast.reference import FixedReference
+from holdfast.settings import shown_value
+from holdfast.tensors import read_tensor
 
+_SET = ("inputs", "target", "return_convergence_delta", "kwargs")  # are not given by the caller
+_FOR_CHILDREN = (captum.FeatureAblation, captum.FeaturePermutation)  # further arguments are for classes made of them
 _OWN = ("_multiply_by_inputs", "eps")  # settings that Captum keeps in its objects and that change attributions
 
 
@@ -37,7 +43,8 @@ def from_captum(method: Any, *, absolute: bool = False, seed: int = 0, **argumen
         The explainer.
 
     Raises:
-        HoldfastError: ``method`` does not attribute a class to the input, or an argument is set by the cases.
+        HoldfastError: ``method`` does not attribute a class to the input, or an argument is unknown, set by the cases
+            or a tensor without real values.
     """
     return FromCaptum(method, arguments, absolute, seed)
 
@@ -68,14 +75,7 @@ class FromCaptum(Attribution):
             raise HoldfastError(f"expected a captum.attr object with attribute(), got {_described(self.method)}.")
         if not _takes(self.method, "target"):
             raise HoldfastError(f"{_name(self.method)} takes no target: it does not attribute a class to the input.")
-        reserved = {"target", "inputs"} & set(self.arguments)
-        if reserved:
-            names = ", ".join(sorted(reserved))
-            raise HoldfastError(f"{_name(self.method)}'s {names} is set by the cases: leave it out.")
-        if "return_convergence_delta" in self.arguments:
-            raise HoldfastError("a convergence delta is no attribution: leave return_convergence_delta out.")
-        tensors = {name: torch.as_tensor(v) if isinstance(v, np.ndarray) else v for name, v in self.arguments.items()}
-        object.__setattr__(self, "arguments", tensors)
+        object.__setattr__(self, "arguments", _read(self.arguments, self.method))
 
     def __repr__(self) -> str:
         arguments = "".join(f", {name}={_brief(value)}" for name, value in self.arguments.items())
@@ -119,7 +119,8 @@ class FromCaptum(Attribution):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Setting forward, backward hooks")
             warnings.filterwarnings("ignore", "You are providing multiple inputs for Lime / Kernel SHAP")
-            result = self.method.attribute(x, target=target, **arguments)
+            with _CaptumCall(self.method, x):
+                result = self.method.attribute(x, target=target, **arguments)
         result = result[0] if isinstance(result, tuple) and len(result) == 1 else result
         shape = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
         if shape != tuple(x.shape):
@@ -127,8 +128,53 @@ class FromCaptum(Attribution):
                 f"{_name(self.method)} returned {shape} for inputs of shape {tuple(x.shape)}: an attribution of the "
                 "input itself is needed, not of a layer or a neuron."
             )
-        attributed: Tensor = result.detach().to(cases.x)
-        return attributed
+        return read_tensor(result, f"the attributions of {_name(self.method)}").to(cases.x)
+
+
+def _read(arguments: Any, method: Any) -> dict[str, Any]:
+    """Check the arguments of a Captum object, and return them with arrays as tensors."""
+    if not isinstance(arguments, Mapping):
+        raise HoldfastError(f"arguments must be a mapping from names to values, got {shown_value(arguments)}.")
+    reserved = ", ".join(sorted({"target", "inputs"} & set(arguments)))
+    if reserved:
+        raise HoldfastError(f"{_name(method)}'s {reserved} is set by the cases: leave it out.")
+    if "return_convergence_delta" in arguments:
+        raise HoldfastError("a convergence delta is no attribution: leave return_convergence_delta out.")
+    for name in arguments:
+        if not _takes(method, name) and not _takes_more(method):
+            known = [one for one in _parameters(method) if one not in _SET]
+            raise unknown_name(f"argument of {_name(method)}", str(name), known)
+    return {name: _as_tensors(value, name) for name, value in arguments.items()}
+
+
+def _as_tensors(value: Any, name: str) -> Any:
+    """Return an argument with arrays as tensors; refuse tensors that cannot be part of a key."""
+    if isinstance(value, tuple):
+        return tuple(_as_tensors(one, name) for one in value)
+    if not isinstance(value, (Tensor, np.ndarray)):
+        return value
+    read = read_tensor(value, name)
+    return value if isinstance(value, Tensor) else read
+
+
+class _CaptumCall:
+    """A context in which Captum runs. What it raises becomes one ``HoldfastError``, unless memory ran out."""
+
+    def __init__(self, method: Any, x: Tensor):
+        self._method, self._x = method, x
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, HoldfastError) or out_of_memory(error):
+            return
+        raise HoldfastError(
+            f"{_name(self._method)} of Captum failed for inputs of shape {tuple(self._x.shape)}: "
+            f"{type(error).__name__}: {first_line(error)}"
+        ) from error
 
 
 @contextmanager
@@ -136,7 +182,7 @@ def _seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed the global generators of torch and NumPy, which Captum draws from, and restore them."""
     before = np.random.get_state()
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.manual_seed(seed % 2**63)
         np.random.seed(seed % 2**32)
         try:
             yield
@@ -165,16 +211,35 @@ def _as_mask(cases: Cases, baselines: Any, takes_baselines: bool) -> dict[str, A
     mask = torch.where(ids >= 0, ids, cases.features.count).expand(len(ids), *x.shape[1:])
     if not bool((ids < 0).any()) or not takes_baselines:
         return {"feature_mask": mask}
-    baseline = baselines[0] if isinstance(baselines, tuple) else baselines
-    values = torch.as_tensor(0 if baseline is None else baseline).to(x)
-    return {"feature_mask": mask, "baselines": torch.where(ids >= 0, values, x).to(layers_of(cases.model).module_dtype)}
+    one = baselines[0] if isinstance(baselines, tuple) and len(baselines) == 1 else baselines
+    values = read_tensor(0 if one is None else one, "baselines", "a number or a tensor [1 or B, *shape]").to(x)
+    try:
+        baseline = torch.where(ids >= 0, values.expand_as(x), x)
+    except RuntimeError as error:
+        raise HoldfastError(f"baselines {tuple(values.shape)} do not fit inputs {tuple(x.shape)}.") from error
+    return {"feature_mask": mask, "baselines": baseline.to(layers_of(cases.model).module_dtype)}
+
+
+def _parameters(method: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of ``attribute``, with those of a method inside a NoiseTunnel."""
+    try:
+        own = dict(inspect.signature(method.attribute).parameters)
+    except (TypeError, ValueError):  # written in C
+        own = {}
+    inner = getattr(method, "attribution_method", None)
+    return own if inner is None else {**_parameters(inner), **own}
 
 
 def _takes(method: Any, name: str) -> bool:
-    """Whether ``attribute`` has this argument, also inside a NoiseTunnel."""
-    return name in inspect.signature(method.attribute).parameters or (
-        hasattr(method, "attribution_method") and _takes(method.attribution_method, name)
-    )
+    return name in _parameters(method)
+
+
+def _takes_more(method: Any) -> bool:
+    """Whether ``attribute`` takes arguments of any name: its own, or those of the method inside a NoiseTunnel."""
+    inner = getattr(method, "attribution_method", None)
+    last = method if inner is None else inner
+    kinds = {one.kind for one in _parameters(last).values()}
+    return inspect.Parameter.VAR_KEYWORD in kinds and type(last) not in _FOR_CHILDREN
 
 
 def _length(value: Any) -> int:
@@ -195,4 +260,6 @@ def _name(method: Any) -> str:
 
 
 def _brief(value: Any) -> str:
+    if isinstance(value, tuple):  # torch shortens the text of a large tensor, so that two would have one key
+        return f"({', '.join(map(_brief, value))},)"
     return repr(FixedReference(value)) if isinstance(value, Tensor) else repr(value)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from holdfast.errors import HoldfastError
+from holdfast.models.calls import ModelCall
 
 
 class Adapted(nn.Module):
@@ -78,11 +79,11 @@ class Adapted(nn.Module):
         return out
 
 
-def is_ordinary(module: nn.Module, row: Tensor) -> bool:
-    """Return whether the module maps one row ``[1, *shape]`` to scores of at least two classes."""
+def is_ordinary(module: nn.Module, row: Tensor) -> bool | None:
+    """Return whether the module maps one row ``[1, *shape]`` to scores of at least two classes; None if it fails."""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), ModelCall(row):
             out = module(row)
-    except (RuntimeError, IndexError, ValueError, TypeError):
-        return True  # the model refuses such inputs in its own words
+    except HoldfastError:
+        return None  # it fails again when it is asked, after the inputs are checked
     return not isinstance(out, Tensor) or (out.ndim == 2 and out.shape[1] > 1)
