@@ -9,13 +9,14 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import holdfast as hf
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.experiment import Measure, Method, Study
+from holdfast.experiment import Measure, Method, Results, Store, Study, Summary, run
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load
 from holdfast.ranking import Ranking
@@ -37,6 +38,13 @@ def toy_study(explainers: Mapping[str, hf.Explainer], block: int = 2, cases: int
     rest = Measure("rest", hf.RobustnessRest(hf.MinNorm(steps=10)))
     measures = (rest, Measure("insertion", hf.Insertion(0.5)))
     return Study("toy", model.ask(x), methods, measures, main=methods[0].name, sizes=(0.25, 0.5), block=block)
+
+
+def compute(study: Study, path: Path, **more: Any) -> tuple[Results, Summary]:
+    """Run a study into a store, and read it."""
+    with Store.open(path) as store:
+        summary = run(study, store, **more)
+    return Results(path), summary
 
 
 def checksums_of(folder: Path) -> dict[str, str]:

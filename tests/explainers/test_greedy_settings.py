@@ -18,11 +18,17 @@ def _cases(n: int = 2) -> hf.Cases:
     return hf.TorchModel(small_net(inputs=D), (0, 1)).ask(torch.rand(n, D, generator=torch.Generator().manual_seed(2)))
 
 
-@pytest.mark.parametrize("budget", [0, 0.0, 1.2, -1, 120])
+@pytest.mark.parametrize("budget", [0, 0.0, 1.2, -1])
 def test_impossible_budgets_are_refused(budget: float) -> None:
     for kind in (hf.GreedyAS, hf.Greedy):
         with pytest.raises(hf.HoldfastError, match="budget"):
             kind(budget=budget)(_cases())
+
+
+@pytest.mark.parametrize("kind", [hf.GreedyAS, hf.Greedy])
+def test_a_budget_beyond_all_features_means_all(kind: Any) -> None:
+    orders = [kind(hf.RobustnessRest(hf.MinNorm(steps=10)), budget=budget)(_cases()).order for budget in (D, 120)]
+    assert torch.equal(*orders)
 
 
 @pytest.mark.parametrize(

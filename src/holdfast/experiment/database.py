@@ -107,10 +107,10 @@ def existing(path: Path | str) -> Path:
     """
     path = Path(path)
     with readable_path(path):
-        path = real_path(path / "results.db" if path.is_dir() else path)
+        path = path / "results.db" if path.is_dir() else path
         if not path.exists():
             raise HoldfastError(f"there are no results {path}.")
-    return path
+    return real_path(path)
 
 
 def real_path(path: Path | str) -> Path:

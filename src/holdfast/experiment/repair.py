@@ -128,8 +128,8 @@ class Reader:
 
     def keys(self, kind: str | None = None) -> list[str]:
         """Return the keys of all units in the order of kind and key."""
-        query = "SELECT key FROM units WHERE ?1 IS NULL OR kind = ?1 ORDER BY kind, key"
-        return [key for (key,) in self._connection.execute(query, (kind,))]
+        query = "SELECT key FROM units WHERE ? IS NULL OR kind = ? ORDER BY kind, key"
+        return [key for (key,) in self._connection.execute(query, (kind, kind))]
 
     def reachable_keys(self) -> list[str]:
         """Return the keys that can still be read, from both ends of a damaged table and from the studies."""
