@@ -9,7 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from holdfast.files import MEGABYTE, reading, shown, too_large
 
@@ -79,7 +79,7 @@ def _members(opened: IO[bytes], name: str, wanted: Callable[[str], bool]) -> Ite
     begin = next((begin for mark, begin in _COMPRESSED.items() if start.startswith(mark)), None)
     with opened if begin is None else begin(opened) as content:
         source = _Bounded(content, name)
-        with tarfile.open(fileobj=source, mode="r:") as packed:
+        with tarfile.open(fileobj=cast("IO[bytes]", source), mode="r:") as packed:
             for member in packed:
                 source.left = MOST_OF_ONE + MEGABYTE
                 file = packed.extractfile(member) if member.isfile() and wanted(member.name) else None
@@ -87,7 +87,7 @@ def _members(opened: IO[bytes], name: str, wanted: Callable[[str], bool]) -> Ite
                     yield member.name, file
                 source.left = _MOST_OF_HEADER
                 packed.members = []  # type: ignore[attr-defined]  # otherwise every header is kept
-                packed.pax_headers.clear()
+                packed.pax_headers = {}
 
 
 class _Bounded:
