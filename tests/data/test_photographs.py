@@ -60,8 +60,11 @@ def test_files_that_cannot_be_read_are_one_sentence(tmp_path: Path, monkeypatch:
     with pytest.raises(hf.HoldfastError, match="cannot read the image"):
         read_photo(path)
     path.write_bytes(b"not a picture")
-    with pytest.raises(hf.HoldfastError, match="cannot read the image"):
+    with pytest.raises(hf.HoldfastError, match=r"cannot read the image \S+photo\.jpg: [^<]* formats BMP, .*, WEBP\.$"):
         read_photo(path)
+    Image.fromarray(_gradient(20, 20)).save(tmp_path / "other.tga")
+    with pytest.raises(hf.HoldfastError, match=r"other\.tga: it should be a picture in one of the formats BMP"):
+        read_photo(tmp_path / "other.tga")
     Image.fromarray(_gradient(200, 200)).save(path)
     path.write_bytes(path.read_bytes()[:1500])
     with pytest.raises(hf.HoldfastError, match="cannot read the image"):

@@ -81,6 +81,37 @@ def test_newsgroups_are_read_from_folders_and_archives(tmp_path: Path) -> None:
         newsgroups(folder, split="val")  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_a_small_table_that_is_large_in_memory_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 20_000, pyarrow.int32()), ["word " * 2_000])
+    table = pyarrow.table({"topic": [3] * 20_000, "question_title": texts, "question_content": texts})
+    parquet.write_table(table, path)
+    assert path.stat().st_size < 2**20
+    assert yahoo_answers(path, most=2).texts == (" ".join(["word " * 2_000] * 2),) * 2
+    with pytest.raises(hf.HoldfastError, match=r"a\.parquet in memory: it has more than the 64 MB"):
+        yahoo_answers(path)
+    parquet.write_table(table.slice(0, 1).set_column(1, "question_title", [[[{"a": 1}]]]), path)
+    with pytest.raises(hf.HoldfastError, match="column 'question_title' should hold texts or numbers, not list"):
+        yahoo_answers(path)
+    parquet.write_table(table.slice(0, 1).drop_columns(["question_title"]), path)
+    with pytest.raises(hf.HoldfastError, match="has no column 'question_title'"):
+        yahoo_answers(path)
+
+
+def test_json_is_one_object_a_line_or_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    rows = [{"topic": 1, "question_title": "Why?"}, {"topic": 2, "question_title": "How?", "question_content": "So?"}]
+    for content in (json.dumps(rows), json.dumps(rows, indent=1), "\n\n".join(map(json.dumps, rows))):
+        path.write_text(content, encoding="utf-8")
+        assert yahoo_answers(path).texts == ("Why?", "How? So?"), "what is empty may be left out"
+    for content in ("3", "[3]", "{", '{"topic": 1}\n[' + "[" * 100_000):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(hf.HoldfastError, match=r"^cannot read Yahoo! Answers in \S+a\.json: [^\n]+\.$"):
+            yahoo_answers(path)
+
+
 def test_a_folder_of_that_name_is_read_before_anything_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,8 +131,7 @@ def test_texts_are_cut_and_taken_in_turn(tmp_path: Path) -> None:
     assert whole.cut(least=1, most=100).texts == whole.texts, "what is short enough keeps its last full stop"
 
 
-def test_yahoo_answers_are_read_by_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+def test_yahoo_answers_are_read_from_tables(tmp_path: Path) -> None:
     rows = [
         {"id": 0, "topic": 5, "question_title": "Who won?", "question_content": "The cup.", "best_answer": "They did."},
         {"id": 1, "topic": 2, "question_title": "Is it flu?", "question_content": "", "best_answer": "Ask a doctor."},
@@ -121,7 +151,7 @@ def test_yahoo_answers_are_read_by_datasets(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(hf.HoldfastError, match=r"row 0 .* topic None"):
         yahoo_answers(tmp_path / "none.csv")
     (tmp_path / "numbers.CSV").write_text("topic,question_title,question_content\n3,12,\n3,13,14\n", encoding="utf-8")
-    assert read_texts(str(tmp_path / "numbers.CSV")).texts == ("12", "13 14.0"), "numbers are texts too"
+    assert read_texts(str(tmp_path / "numbers.CSV")).texts == ("12", "13 14"), "numbers are texts too"
     (tmp_path / "other.jsonl").write_text('{"a": 1}', encoding="utf-8")
     with pytest.raises(hf.HoldfastError, match="has no column"):
         yahoo_answers(tmp_path / "other.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -54,6 +55,9 @@ def test_wrong_names_and_files_are_one_sentence(tiny_zoo: list[str], tmp_path: P
     for name in ("empty.pth", "text.pth"):
         with pytest.raises(hf.HoldfastError, match="cannot read weights"):
             zoo_classifier("timm:tiny", tmp_path / name)
+    os.mkfifo(tmp_path / "pipe.pth")
+    with pytest.raises(hf.HoldfastError, match=r"pipe\.pth: it is not a regular file"):
+        zoo_classifier("timm:tiny", tmp_path / "pipe.pth")
     torch.save({"state_dict": tiny_photo_net(seed=7).state_dict(), "epoch": 3}, tmp_path / "kept.pth")
     zoo_classifier("timm:tiny", tmp_path / "kept.pth")
     torch.save({"other": torch.zeros(1)}, tmp_path / "other.pth")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,30 @@ def test_an_extension_without_settings_is_a_name_alone(tmp_path: Path) -> None:
     )
     made = build(load(path), "short", tmp_path)
     assert made.measures[0].criterion == hf.RobustnessRest(hf.MinNorm())
+
+
+def test_a_key_of_very_many_parts_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    many = "a." * 70_000
+    for text in (
+        f"{many}b = 1",
+        f"[{many}b]",
+        f"x = {{{many}b = 1}}",
+        f'x = {{y = """a"""", {many}b = 1}}',
+        f'x = {{y = """\n " """, {many}b = 1}}',
+        'x = {y = "\\"", ' + '"a".' * 200 + "b = 1}",
+        f'y = "\\"" # "\n{many}b = 1',
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(hf.HoldfastError, match=r"a\.toml: a key has more than 64 parts\.$"):
+            load(str(path))
+    whole = (files("holdfast.experiment") / "named" / "paper-mnist-quick.toml").read_text(encoding="utf-8")
+    numbers = ", ".join(f"0.{number:03}" for number in range(1, 200))
+    for more in (f"title = '{many}'", f'title = """\n{many}\n"""', f"# {many}", f"sizes = [{numbers}]"):
+        key = more.split(" =")[0]
+        kept = "\n".join(line for line in whole.splitlines() if not line.startswith(f"{key} ="))
+        path.write_text(f"{more}\n{kept}", encoding="utf-8")
+        assert load(str(path)).main, "dots in texts, comments and numbers are allowed"
 
 
 def test_experiments_that_are_not_there(tmp_path: Path) -> None:

@@ -196,3 +196,28 @@ def test_what_is_no_classifier_or_does_not_load_is_told_in_a_sentence(tmp_path: 
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(hf.HoldfastError, match="cannot read the network"):
         transformer(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_weights_that_a_folder_lacks_take_no_memory(tmp_path: Path) -> None:
+    import json
+
+    from transformers import BertConfig, BertForSequenceClassification
+
+    BertForSequenceClassification(BertConfig(**_TINY, vocab_size=40)).save_pretrained(tmp_path)
+    _wordwise(("tor", "ball")).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    given = json.loads(path.read_text(encoding="utf-8"))
+    huge = {"vocab_size": 10**12}  # no machine could hold them
+    for change, message in (
+        (huge, r"has no trained head for classification or lacks other weights: config\.json describes 16,000,"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers should be at most 1,000, got 1,000,000,000"),
+        ({"num_labels": 10**9}, "num_labels should be at most 100,000"),
+        ({"max_position_embeddings": 10**11}, "lacks other weights"),
+    ):
+        path.write_text(json.dumps(given | change), encoding="utf-8")
+        with pytest.raises(hf.HoldfastError, match=message):
+            transformer(str(tmp_path))
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(hf.HoldfastError, match=r"config\.json: it should be a table"):
+        transformer(str(tmp_path))

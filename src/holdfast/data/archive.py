@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from holdfast.files import MEGABYTE, reading, shown, too_large
 
 MOST_OF_ONE = 16 * MEGABYTE  # bytes of one file, decompressed; a post or review has some kilobytes
 MOST_OF_ALL = 128 * MEGABYTE  # bytes of all files that are read; those of 20 Newsgroups have 35 MB
-_MOST_OF_TAR = 1024 * MEGABYTE  # bytes of a .tar, decompressed
+_MOST_OF_TAR = 256 * MEGABYTE  # bytes of a .tar, decompressed; a decoder of .xz may keep all of them
+_MOST_OF_HEADER = MEGABYTE  # bytes that describe one file of a .tar; a name and some dates have a kilobyte
+_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {  # by their first bytes
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+    b"\x5d\0\0": lzma.LZMAFile,  # without a container
+}
 
 
 def read_files(root: str | Path, wanted: Callable[[str], bool], most: int = MOST_OF_ALL) -> Iterator[tuple[str, bytes]]:
@@ -58,13 +68,46 @@ def _opened(root: Path, is_folder: bool, wanted: Callable[[str], bool]) -> Itera
                 if not name.endswith("/") and wanted(name):
                     yield name, archive.open(name)
     else:
-        with tarfile.open(root) as packed:
-            skipped = 0
+        with root.open("rb") as opened:
+            yield from _members(opened, shown(root), wanted)
+
+
+def _members(opened: IO[bytes], name: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the name of each file of a .tar that is wanted, and the file, open."""
+    start = opened.read(8)
+    opened.seek(0)
+    begin = next((begin for mark, begin in _COMPRESSED.items() if start.startswith(mark)), None)
+    with opened if begin is None else begin(opened) as content:
+        source = _Bounded(content, name)
+        with tarfile.open(fileobj=cast("IO[bytes]", source), mode="r:") as packed:
             for member in packed:
-                skipped += member.size  # a tar is decompressed to its end to find the next file
-                if skipped > _MOST_OF_TAR:
-                    raise too_large(shown(root), _MOST_OF_TAR)
+                source.left = MOST_OF_ONE + MEGABYTE
                 file = packed.extractfile(member) if member.isfile() and wanted(member.name) else None
                 if file is not None:
                     yield member.name, file
+                source.left = _MOST_OF_HEADER
                 packed.members = []  # type: ignore[attr-defined]  # otherwise every header is kept
+                packed.pax_headers = {}
+
+
+class _Bounded:
+    """The content of a .tar as ``tarfile`` reads it: headers and names are not read whole, whatever size they claim."""
+
+    def __init__(self, content: IO[bytes], name: str):
+        self.content = content
+        self.name = name
+        self.left = _MOST_OF_HEADER  # bytes that may be read until this is set again
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= self.left:
+            raise too_large(f"a header in {self.name}", _MOST_OF_HEADER)
+        self.left -= size
+        return self.content.read(size)
+
+    def seek(self, place: int) -> int:
+        if place > _MOST_OF_TAR:  # it is decompressed up to there
+            raise too_large(self.name, _MOST_OF_TAR)
+        return self.content.seek(place)
+
+    def tell(self) -> int:
+        return self.content.tell()

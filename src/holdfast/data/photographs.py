@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import torch
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from holdfast.errors import HoldfastError
@@ -83,10 +84,7 @@ def opened_image(path: str | Path) -> Iterator[Image.Image]:
     """
     with reading(path, "the image", _LARGEST), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about damage that does not matter, and about sizes: our own limit is below
-        with (
-            Path(path).open("rb") as opened,
-            Image.open(opened, formats=FORMATS) as file,
-        ):  # Pillow may leave its own open
+        with Path(path).open("rb") as opened, _begun(opened) as file:  # Pillow may leave its own open
             most = MOST_PIXELS // 2 if file.format == "WEBP" else MOST_PIXELS  # its decoder holds four copies
             if file.width * file.height > most:
                 raise HoldfastError(
@@ -94,6 +92,13 @@ def opened_image(path: str | Path) -> Iterator[Image.Image]:
                     "scale it down first."
                 )
             yield file
+
+
+def _begun(opened: IO[bytes]) -> Image.Image:
+    try:
+        return Image.open(opened, formats=FORMATS)
+    except UnidentifiedImageError as error:  # its message shows the file as an object
+        raise HoldfastError(f"it should be a picture in one of the formats {', '.join(FORMATS)}.") from error
 
 
 def _rgb(picture: Image.Image) -> Image.Image:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,9 @@ import torch
 from torch import Tensor
 
 from holdfast.data.archive import read_files
+from holdfast.data.tables import MOST_TABLE, TABLES, columns_of, each_csv_row, each_row
 from holdfast.errors import HoldfastError, first_line
-from holdfast.files import MEGABYTE, reading, shown
+from holdfast.files import reading
 from holdfast.text.words import each_word
 
 Split = Literal["train", "test"]
@@ -50,9 +50,7 @@ YAHOO = (
 _QUOTED = re.compile(r"^\s*(?:[>|:]|\w{1,4}>)|writes in|writes:|wrote:|says:|said:|^In article|^Quoted from")
 _RULE = re.compile(r"\s*[-_=*#~]{2,}\s*")  # the line above a signature
 _BATCH = 1_000  # rows of a table that are converted together
-_MOST_ROWS = 2_000_000  # Yahoo! Answers has 1,400,000
-MOST_TABLE = 1024 * MEGABYTE  # bytes of a table of texts
-_TABLES = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".json": "json"}
+_QUESTION = ("topic", "question_title", "question_content")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +131,8 @@ def read_texts(source: str, most: int | None = None) -> Texts:
     if not exists:
         raise HoldfastError(f"there is no {source}: name newsgroups, yahoo-answers, or a folder or file of texts.")
     suffix = path.suffix.lower()
-    if suffix in _TABLES:
-        has_labels = suffix == ".csv" and {"text", "label"} <= set(_columns(path))
+    if suffix in TABLES:
+        has_labels = suffix == ".csv" and {"text", "label"} <= set(columns_of(path))
         return labelled(path) if has_labels else yahoo_answers(path, most=most)
     return newsgroups(path)
 
@@ -152,11 +150,12 @@ def labelled(path: str | Path, classes: Sequence[str] = ()) -> Texts:
     Raises:
         HoldfastError: The file cannot be read, lacks a column or a label, or has a label that is not in ``classes``.
     """
-    rows = _csv(path) if {"text", "label"} <= set(_columns(path)) else iter(())
+    rows = each_csv_row(path, ("text", "label")) if {"text", "label"} <= set(columns_of(path)) else iter(())
+    once: dict[str, str] = {}  # each label is kept once, however many rows have it
     entries, count = [], 0
     for count, (text, label) in enumerate(rows, 1):
         if text.strip():
-            entries.append((count - 1, text, label))
+            entries.append((count - 1, text, once.setdefault(label, label)))
     if not count:
         raise HoldfastError(f"{path} should have the columns text and label, and at least one row.")
     if not entries:
@@ -219,13 +218,13 @@ def post_body(post: str) -> str:
 
 
 def yahoo_answers(path: str | Path | None = None, *, split: Split = "test", most: int | None = None) -> Texts:
-    """Read questions of Yahoo! Answers (Zhang et al. 2015) with Hugging Face ``datasets``.
+    """Read questions of Yahoo! Answers (Zhang et al. 2015).
 
     A text is the title of a question and its content. Rows without a text are left out.
 
     Args:
         path: A .parquet, .csv or .jsonl file with the columns ``topic``, ``question_title`` and ``question_content``.
-            None: the set is downloaded once.
+            None: Hugging Face ``datasets`` downloads the set once.
         split: The split to read.
         most: Read at most this many rows. None: all of them.
 
@@ -233,72 +232,42 @@ def yahoo_answers(path: str | Path | None = None, *, split: Split = "test", most
         The questions, in ten classes.
 
     Raises:
-        HoldfastError: ``datasets`` is not installed, or the file cannot be read or has other columns or topics.
+        HoldfastError: ``datasets`` is not installed, or the file cannot be read or has other columns or topics, or
+            holds more than fits into memory.
     """
-    table = _yahoo_table(path, split, most)
-    missing = {"topic", "question_title", "question_content"} - set(table.column_names)
-    if missing:
-        raise HoldfastError(f"{path} has no column {min(missing)!r}: it should have those of Yahoo! Answers.")
     entries: list[tuple[int, str]] = []
     names: list[str] = []
-    for start in range(0, len(table), _BATCH):  # row by row takes minutes
-        part = table[start : start + _BATCH]
-        columns = (part["topic"], part["question_title"], part["question_content"])
-        for row, (topic, *parts) in enumerate(zip(*columns, strict=True), start):
-            label = _topic(row, topic)
-            text = " ".join(str(part) for part in parts if part not in (None, ""))
-            if text.strip():
-                entries.append((label, text))
-                names.append(f"{split} {row}")
+    rows = _downloaded_questions(split, most) if path is None else _questions(path, most)
+    for row, (topic, *parts) in enumerate(rows):
+        label = _topic(row, topic)
+        text = " ".join(str(part) for part in parts if part not in (None, ""))
+        if text.strip():
+            entries.append((label, text))
+            names.append(f"{split} {row}")
     labels = torch.tensor([label for label, _ in entries], dtype=torch.long)
     return Texts(tuple(text for _, text in entries), labels, YAHOO, tuple(names))
 
 
-def _yahoo_table(path: str | Path | None, split: Split, most: int | None) -> Any:
-    """Return the table of Yahoo! Answers, from a file or downloaded."""
+def _questions(path: str | Path, most: int | None) -> Iterator[tuple[Any, ...]]:
+    """Yield topic, title and content of the questions in a file."""
+    with reading(path, "Yahoo! Answers in", MOST_TABLE):
+        if Path(path).suffix.lower() not in TABLES:
+            raise HoldfastError(f"{path} should be a .parquet, .csv or .jsonl file with Yahoo! Answers.")
+    yield from islice(each_row(path, _QUESTION, "Yahoo! Answers in"), most)
+
+
+def _downloaded_questions(split: Split, most: int | None) -> Iterator[tuple[Any, ...]]:
+    """Yield topic, title and content of the questions that ``datasets`` downloads."""
     try:
         import datasets  # an optional extra
     except ImportError as error:
         raise HoldfastError('Yahoo! Answers requires datasets: pip install "holdfast[text]".') from error
-    part = split if most is None else f"{split}[:{most}]"
-    if path is None:
-        with reading("Yahoo! Answers"):
-            return datasets.load_dataset("community-datasets/yahoo_answers_topics", split=part)
-    kind = _TABLES.get(Path(path).suffix.lower())
-    with reading(path, "Yahoo! Answers in", MOST_TABLE):
-        if kind is None:
-            raise HoldfastError(f"{path} should be a .parquet, .csv or .jsonl file with Yahoo! Answers.")
-        if kind == "parquet":
-            _check_parquet(path)
-        return datasets.load_dataset(kind, data_files={split: str(path)}, split=part)
-
-
-def _check_parquet(path: str | Path) -> None:
-    """Refuse a table that is small in the file and large in memory."""
-    from pyarrow import parquet  # comes with datasets
-
-    about = parquet.read_metadata(path)
-    size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
-    if size > MOST_TABLE or about.num_rows > _MOST_ROWS:
-        raise HoldfastError(
-            f"cannot read {shown(path)}: it claims {about.num_rows:,} rows of {size:,} bytes, more than the "
-            f"{_MOST_ROWS:,} rows or {MOST_TABLE:,} bytes that are read."
-        )
-
-
-def _columns(path: str | Path) -> list[str]:
-    """Return the names of the columns of a .csv file."""
-    with reading(path, "texts from", MOST_TABLE), Path(path).open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file).fieldnames or ())
-
-
-def _csv(path: str | Path) -> Iterator[tuple[str, str]]:
-    """Yield text and label of every row of a .csv file; a label that is missing is empty."""
-    labels: dict[str, str] = {}  # each is kept once, however many rows have it
-    with reading(path, "texts from", MOST_TABLE), Path(path).open(encoding="utf-8-sig", newline="") as file:
-        for row in csv.DictReader(file):
-            label = row["label"] or ""
-            yield row["text"] or "", labels.setdefault(label, label)
+    with reading("Yahoo! Answers"):
+        part = split if most is None else f"{split}[:{most}]"
+        table = datasets.load_dataset("community-datasets/yahoo_answers_topics", split=part)
+        for start in range(0, len(table), _BATCH):  # row by row takes minutes
+            columns = table[start : start + _BATCH]
+            yield from zip(*(columns[name] for name in _QUESTION), strict=True)
 
 
 def _topic(row: int, topic: Any) -> int:

@@ -17,11 +17,12 @@ from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.imagenet import imagenet_names
 from holdfast.data.network import Network, Place, Prepared
 from holdfast.errors import HoldfastError, first_line
-from holdfast.files import reading, shown
+from holdfast.files import MEGABYTE, reading, shown
 from holdfast.models.execution import Execution
 from holdfast.models.torch import TorchModel
 
 LIBRARIES = ("torchvision", "timm")
+_LARGEST = 16_384 * MEGABYTE  # bytes of a file of weights; the largest networks of timm have 8 GB
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _library_and_name(name: str) -> tuple[Any, str]:
 
 def _load_state(module: nn.Module, path: Path) -> None:
     """Load weights into a network, in place."""
-    with reading(path, "weights from"):
+    with reading(path, "weights from", _LARGEST):
         state = load_file(path) if path.suffix == ".safetensors" else _tensors(path)
         if isinstance(state, dict) and isinstance(state.get("state_dict"), dict):
             state = state["state_dict"]  # training scripts store other values beside it

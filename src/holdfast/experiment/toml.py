@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 import typing
 from collections.abc import Mapping
@@ -16,6 +17,10 @@ from holdfast.errors import HoldfastError, unknown_name
 from holdfast.files import MEGABYTE, reading, shown
 from holdfast.published import DATA_SETS
 
+_MOST_PARTS = 64  # of a key; tomllib takes a time that grows with their square
+_STRING_OR_COMMENT = re.compile(
+    r'''"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)|'{3}.*?(?:'{3,5}|\Z)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|\#[^\n]*''', re.DOTALL
+)
 A_TABLE = 'a name or a table such as { use = "…" }'
 _NAMED = files("holdfast.experiment") / "named"
 Count = Annotated[int, Field(ge=1)]
@@ -132,6 +137,7 @@ def load(experiment: str) -> Settings:
     else:
         raise unknown_name("experiment", experiment, [*named(), "FILE.toml"])
     with reading(experiment, "the experiment"):
+        _check_keys(text)
         content = tomllib.loads(text)
         _check_numbers(content)
         try:
@@ -159,6 +165,13 @@ def with_choices(settings: Settings, choices: Mapping[str, str]) -> Settings:
         others = {} if model is None or "network" in choices else model.settings
         model = Piece(use=use, **({**others, "weights": choices["weights"]} if "weights" in choices else others))
     return settings.model_copy(update={"data": data, "model": model})
+
+
+def _check_keys(text: str) -> None:
+    """Refuse keys of very many parts, before they are parsed."""
+    bare = _STRING_OR_COMMENT.sub("", text)
+    if any(piece.count(".") >= _MOST_PARTS for piece in re.split(r"[\n=,\[\]{}]", bare)):
+        raise ValueError(f"a key has more than {_MOST_PARTS} parts")
 
 
 def _check_numbers(content: Any) -> None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import inspect
+import json
+import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from holdfast.errors import HoldfastError
 from holdfast.features import FIXED
-from holdfast.files import reading
+from holdfast.files import MEGABYTE, reading
 from holdfast.text.model import Reader, Reading, TextModel, embed
 from holdfast.text.words import Word
 
 _PROBES = (1, 7)  # lengths of the texts that a model is tested on
+_MOST_LAYERS, _MOST_LABELS = 1_000, 100_000  # each takes memory of its own, even without weights
+_MOST_BUFFERS = 2**24  # numbers that a network keeps beside its weights, such as those of positions
+_LARGEST = 65_536 * MEGABYTE  # bytes of one file of weights
 _TOLERANCE = 1e-2  # of the largest logit: enough for the rounding of half precision
 
 
@@ -82,6 +89,8 @@ def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
     except ImportError as error:
         raise HoldfastError('a network of Hugging Face requires transformers: pip install "holdfast[text]".') from error
     with reading(name, "the network"):
+        if Path(name).is_dir():
+            _check_folder(Path(name))
         model, loading = AutoModelForSequenceClassification.from_pretrained(
             name, use_safetensors=True, output_loading_info=True, trust_remote_code=False
         )
@@ -90,6 +99,40 @@ def transformer(name: str, *, device: torch.device | str = "cpu") -> TextModel:
         missing = sorted(loading["missing_keys"])[0]
         raise HoldfastError(f"{name} has no trained head for classification: {missing} is not in its weights.")
     return huggingface(model, tokenizer, device=device)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that lacks weights before memory is taken for them."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    path = folder / "config.json"
+    with reading(path, "the network's settings", 16 * MEGABYTE):
+        given = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(given, dict):
+            raise ValueError("it should be a table of settings")
+        for key, value in given.items():
+            most = _MOST_LABELS if key == "num_labels" else _MOST_LAYERS if "layer" in key else None
+            if most is not None and isinstance(value, int) and value > most:
+                raise ValueError(f"{key} should be at most {most:,}, got {value:,}")
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        return  # transformers says so
+    held = sum(map(_numbers_in, files)) * (8 if "quantization_config" in given else 1)  # one holds several
+    with torch.device("meta"):
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        model = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
+    needed = sum(one.numel() for one in model.parameters())
+    if needed > held or sum(one.numel() for one in model.buffers()) > _MOST_BUFFERS:
+        raise HoldfastError(
+            f"{folder} has no trained head for classification or lacks other weights: config.json describes "
+            f"{needed:,} numbers, and the safetensors hold {held:,}."
+        )
+
+
+def _numbers_in(path: Path) -> int:
+    """Return how many numbers a file of weights holds."""
+    with reading(path, "the network's weights", _LARGEST), safe_open(path, "pt") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118  # it is no dict
 
 
 class TokenReader(Reader):
