@@ -15,6 +15,7 @@ from PIL import Image
 import holdfast as hf
 from holdfast import cli
 from holdfast.cli import arguments as words
+from speed import slowness
 from studies import SMALL
 
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
@@ -131,7 +132,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
         assert begun.stdout is not None
         begun.stdout.readline()
         begun.send_signal(signal.SIGINT)
-        printed, said = begun.communicate(timeout=60)
+        printed, said = begun.communicate(timeout=60 * slowness())
     assert begun.returncode == 130
     ended = json.loads(printed.splitlines()[-1])
     assert ended["stopped"]

@@ -159,6 +159,13 @@ def test_what_the_cases_decide_cannot_be_given() -> None:
         from_captum(small_net())
 
 
+def test_a_mask_must_be_made_of_numbers() -> None:
+    with pytest.raises(hf.HoldfastError, match="feature_mask must be a tensor or an array"):
+        from_captum(captum.FeatureAblation(small_net()), feature_mask="pixels")
+    lists = from_captum(captum.FeatureAblation(small_net()), feature_mask=[[0, 0, 1]])
+    assert torch.equal(lists.arguments["feature_mask"], torch.tensor([[0, 0, 1]]))
+
+
 def test_an_explainer_made_of_captum_is_equal_by_its_settings_and_can_be_a_key() -> None:
     net = small_net()
     one, same = (from_captum(captum.IntegratedGradients(net), baselines=_x(1, 12)) for _ in range(2))

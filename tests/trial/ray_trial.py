@@ -20,6 +20,7 @@ from pathlib import Path
 from holdfast.experiment import Results
 from holdfast.experiment.export import rows
 from holdfast.experiment.watchdog import marked
+from speed import slowness
 from studies import SMALL
 from trial.tally import Tally
 
@@ -27,7 +28,8 @@ SHORT, LONG = 2, 100
 _RUN = [sys.executable, "-m", "holdfast", "run", str(SMALL), "--quiet"]
 _RAY = [*_RUN, "--engine", "ray", "--workers", "2"]
 _WAYS = ("driver", "worker", "gcs_server", "raylet", "SIGTERM", "SIGINT", "SIGHUP")
-_LEFT = 30.0  # seconds after which no process may be left
+_HANGS = 60.0  # seconds on a quiet core that a run may take to end
+_LEFT = 30.0  # seconds on a quiet core after which no process may be left
 _MARK = "HOLDFAST_TRIAL"  # in the environment of every process that a run starts
 
 
@@ -77,7 +79,7 @@ def _disturbed(way: str, folder: Path, seconds: float) -> str:
         except subprocess.TimeoutExpired:
             _disturb(way, driver, mark)
         try:
-            said = driver.communicate(timeout=60)[1].decode(errors="replace")
+            said = driver.communicate(timeout=_HANGS * slowness())[1].decode(errors="replace")
         except subprocess.TimeoutExpired:
             driver.kill()
             return "the run hangs"
@@ -113,10 +115,10 @@ def _wrong_end(way: str, code: int, said: str) -> str:
 
 def _left_after(mark: str) -> str:
     """Wait until no process of a run is left; return those that are left after a while."""
-    deadline = time.monotonic() + _LEFT
+    deadline = time.monotonic() + _LEFT * slowness()
     while left := marked(_MARK, mark):
         if time.monotonic() > deadline:
-            return f"left after {_LEFT:.0f} s: {[_command(one)[:60] for one in left]}"
+            return f"left after {_LEFT:.0f} s or more: {[_command(one)[:60] for one in left]}"
         time.sleep(0.2)
     return ""
 

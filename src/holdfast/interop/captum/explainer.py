@@ -151,7 +151,8 @@ def _as_tensors(value: Any, name: str) -> Any:
     """Return an argument with arrays as tensors; refuse tensors that cannot be part of a key."""
     if isinstance(value, tuple):
         return tuple(_as_tensors(one, name) for one in value)
-    if not isinstance(value, (Tensor, np.ndarray)):
+    is_array = isinstance(value, (Tensor, np.ndarray))
+    if not is_array and (name != "feature_mask" or value is None):  # Captum checks its other arguments, not masks
         return value
     read = read_tensor(value, name)
     return value if isinstance(value, Tensor) else read
