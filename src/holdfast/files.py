@@ -65,7 +65,8 @@ def too_large(name: str, most: int) -> HoldfastError:
     Returns:
         The error to raise.
     """
-    return HoldfastError(f"cannot read {name}: it has more than the {most / MEGABYTE:,.0f} MB that are read.")
+    limit = f"{most / MEGABYTE:,.0f} MB" if most >= MEGABYTE else f"{most / 1024:,.0f} kB"
+    return HoldfastError(f"cannot read {name}: it has more than the {limit} that are read.")
 
 
 def shown(path: str | os.PathLike[str]) -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from holdfast.errors import HoldfastError
 from holdfast.files import MEGABYTE, reading, shown, too_large
 
 MOST_OF_ONE = 16 * MEGABYTE  # bytes of one file, decompressed; a post or review has some kilobytes
 MOST_OF_ALL = 128 * MEGABYTE  # bytes of all files that are read; those of 20 Newsgroups have 35 MB
 _MOST_OF_TAR = 256 * MEGABYTE  # bytes of a .tar, decompressed; a decoder of .xz may keep all of them
-_MOST_OF_HEADER = MEGABYTE  # bytes that describe one file of a .tar; a name and some dates have a kilobyte
+_MOST_OF_HEADER = MEGABYTE // 64  # bytes that describe one file of a .tar; a name and some dates have a kilobyte
+_DIGITS = re.compile(rb"\d{200}")  # in a header; older Pythons take time that grows with the square of their number
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any]] = {  # by their first bytes
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"BZh": bz2.BZ2File,
@@ -81,11 +84,11 @@ def _members(opened: IO[bytes], name: str, wanted: Callable[[str], bool]) -> Ite
         source = _Bounded(content, name)
         with tarfile.open(fileobj=cast("IO[bytes]", source), mode="r:") as packed:
             for member in packed:
-                source.left = MOST_OF_ONE + MEGABYTE
+                source.expect_content()
                 file = packed.extractfile(member) if member.isfile() and wanted(member.name) else None
                 if file is not None:
                     yield member.name, file
-                source.left = _MOST_OF_HEADER
+                source.expect_header()
                 packed.members = []  # type: ignore[attr-defined]  # otherwise every header is kept
                 packed.pax_headers = {}
 
@@ -96,13 +99,24 @@ class _Bounded:
     def __init__(self, content: IO[bytes], name: str):
         self.content = content
         self.name = name
-        self.left = _MOST_OF_HEADER  # bytes that may be read until this is set again
+        self.expect_header()
+
+    def expect_header(self) -> None:
+        """Allow as many bytes as a header may have, until the next call."""
+        self.left, self.is_header = _MOST_OF_HEADER, True
+
+    def expect_content(self) -> None:
+        """Allow as many bytes as a file may have, until the next call."""
+        self.left, self.is_header = MOST_OF_ONE + MEGABYTE, False
 
     def read(self, size: int) -> bytes:
         if not 0 <= size <= self.left:
             raise too_large(f"a header in {self.name}", _MOST_OF_HEADER)
         self.left -= size
-        return self.content.read(size)
+        content = self.content.read(size)
+        if self.is_header and _DIGITS.search(content):
+            raise HoldfastError(f"cannot read a header in {self.name}: it has a number of 200 digits or more.")
+        return content
 
     def seek(self, place: int) -> int:
         if place > _MOST_OF_TAR:  # it is decompressed up to there
