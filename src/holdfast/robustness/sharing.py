@@ -2,20 +2,23 @@
 
 Robustness-S is monotone: if S is inside T then g(T) <= g(S). A witness for S is a witness for T, so upper bounds hold
 for supersets. A change that is impossible within T is impossible within S, so lower bounds hold for subsets.
+
+Subsets are compared as bits, 63 features to a number. They are sorted, so that the first subset that serves is the
+best one, and most subsets are served after few comparisons.
 """
 
 from __future__ import annotations
-
-import math
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from holdfast.robustness.radii import Measurements
 
-_BLOCK = 1024  # subsets compared with all others at once
 _ROUNDING = 1e-6  # relative difference of two exact radii that does not refute either
+_BITS = 63  # of a number; the sign is not used
+_SOURCES = 512  # subsets that all others are compared with at once
+_PAIRS = 2**22  # comparisons that are held in memory
+_FEW = 16  # pairs are compared one by one once fewer than one in sixteen is left
 
 
 def share_witnesses(measured: Measurements, subsets: Tensor) -> None:
@@ -25,17 +28,14 @@ def share_witnesses(measured: Measurements, subsets: Tensor) -> None:
         measured: Of all cases and subsets, ``[B, K]``.
         subsets: Bool ``[B, K, d]``.
     """
-    radius, witness, new_class = measured.radius, measured.witness, measured.new_class
-    for case, inside, block in _blocks(subsets):
-        # S is inside T when no feature of S is outside T.
-        serves = (1 - inside[block]) @ inside.T == 0
-        best, source = torch.where(serves, radius[case], math.inf).min(1)
-        better = best < radius[case, block]
-        rows, source = block[better], source[better]
-        radius[case, rows] = best[better]
-        if witness is not None:
-            witness[case, rows] = witness[case, source]
-        new_class[case, rows] = new_class[case, source]
+    for case in range(len(subsets)):
+        radius = measured.radius[case]
+        source = _best_inside(subsets[case], radius)
+        better = radius[source] < radius
+        rows, source = better.nonzero()[:, 0], source[better]
+        for values in (measured.radius, measured.new_class, measured.witness):
+            if values is not None:
+                values[case, rows] = values[case, source]
 
 
 def share_lower_bounds(measured: Measurements, subsets: Tensor) -> None:
@@ -67,16 +67,56 @@ def share_exact(measured: Measurements, subsets: Tensor) -> None:
 
 def _largest_of_supersets(values: Tensor, subsets: Tensor) -> Tensor:
     """Return for each subset the largest of ``values [B, K]`` among the subsets that contain it."""
-    largest = values.clone()
-    for case, inside, block in _blocks(subsets):
-        contained = inside[block] @ (1 - inside).T == 0
-        largest[case, block] = torch.where(contained, values[case], -math.inf).amax(1)
-    return largest
+    # S contains T when what S leaves out is inside what T leaves out.
+    best = [_best_inside(~case, -value) for case, value in zip(subsets, values, strict=True)]
+    return values.gather(1, torch.stack(best)) if best else values.clone()
 
 
-def _blocks(subsets: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield each case with its subsets as numbers ``[K, d]`` and the places of a block of them."""
-    for case in range(len(subsets) if subsets.shape[1] > 1 else 0):
-        inside = subsets[case].to(torch.float32)
-        for block in torch.arange(len(inside), device=inside.device).split(_BLOCK):
-            yield case, inside, block
+def _best_inside(subsets: Tensor, cost: Tensor) -> Tensor:
+    """Return for each of ``subsets [K, d]`` the one inside it, or itself, with the smallest ``cost [K]``."""
+    order = cost.argsort(stable=True)
+    best = torch.empty_like(order)
+    best[order] = order[_first_inside(_packed(subsets[order]))]
+    return best
+
+
+def _packed(subsets: Tensor) -> Tensor:
+    """Pack ``subsets [K, d]`` into the bits of numbers, ``[W, K]``.
+
+    Neighbouring features are in different numbers: the first number alone then tells most pairs apart.
+    """
+    k, d = subsets.shape
+    width = max(1, -(-d // _BITS))
+    padded = torch.nn.functional.pad(subsets, (0, width * _BITS - d)).view(k, _BITS, width)
+    words = torch.zeros((width, k), dtype=torch.int64, device=subsets.device)
+    for bit in range(_BITS):
+        words |= padded[:, bit].T.long() << bit
+    return words
+
+
+def _first_inside(words: Tensor) -> Tensor:
+    """Return for each of K packed subsets the place of the first one inside it; at the latest it is itself."""
+    k = words.shape[1]
+    first = torch.arange(k, device=words.device)
+    left = first  # subsets that nothing so far is inside of
+    for begin in range(0, k, _SOURCES):
+        left = left[left > begin]
+        for rows in left.split(_PAIRS // _SOURCES):
+            row, source = _inside(words[:, begin : begin + _SOURCES], words[:, rows])
+            first.scatter_reduce_(0, rows[row], source + begin, "amin")
+        left = left[first[left] == left]
+    return first
+
+
+def _inside(words: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the pairs (i, j) in which the packed subset j of ``words [W, J]`` is inside i of ``others [W, I]``."""
+    possible = torch.ones((others.shape[1], words.shape[1]), dtype=torch.bool, device=words.device)
+    for number in range(len(words)):
+        possible &= (words[number] & ~others[number][:, None]) == 0
+        if int(possible.sum()) * _FEW < possible.numel():
+            break
+    row, source = possible.nonzero(as_tuple=True)
+    for rest in range(number + 1, len(words)):
+        inside = (words[rest][source] & ~others[rest][row]) == 0
+        row, source = row[inside], source[inside]
+    return row, source
