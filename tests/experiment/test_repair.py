@@ -173,6 +173,15 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
                 way(tmp_path / name)
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a regular file that cannot be read is Linux's")
+@pytest.mark.parametrize("way", [Store.open, Store.read, check, lambda path: check(path, dry_run=True)])
+def test_a_regular_file_that_cannot_be_read_is_refused(way: Callable[[str], object]) -> None:
+    with pytest.raises(hf.HoldfastError, match=r"cannot (read|lock) the results"):
+        way("/proc/self/mem")
+    told = CliRunner().invoke(app, ["check", "/proc/self/mem"])
+    assert isinstance(told.exception, hf.HoldfastError)
+
+
 def test_an_array_that_grows_out_of_proportion_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with Store.open(path) as store:

@@ -204,8 +204,17 @@ def survey(path: Path) -> Damage:
 
 
 def sound_study(path: Path) -> dict[str, Any] | None:
-    """Return the latest study that is sound, also of a damaged store; None if there is none."""
-    with database.damage_suppressed(), closing(database.open_to_read(path)) as connection:
+    """Return the latest study that is sound, also of a damaged store; None if there is none.
+
+    Raises:
+        HoldfastError: It is not a store, or cannot be read.
+    """
+    database.schema_of(path)
+    with (
+        database.readable_errors(path),
+        database.damage_suppressed(),
+        closing(database.open_to_read(path)) as connection,
+    ):
         studies = Reader(connection).reachable_studies()
         if studies:
             content: dict[str, Any] = json.loads(studies[-1][1])
