@@ -1,0 +1,59 @@
+"""The judge against exact radii of small ReLU networks, and the oracle against brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linprog
+
+import holdfast as hf
+from exact_relu import exact_radii, random_subsets, relu_net
+
+NORMS = (1.0, 2.0, math.inf)
+
+
+def _linf_by_enumeration(cases: hf.Cases, free: torch.Tensor) -> float:
+    """Return the Linf radius: one linear program for each activation pattern and class."""
+    first, _, second = cases.model.module  # type: ignore[attr-defined]
+    w, b, v, c = (part.detach().double().numpy() for part in (*first.parameters(), *second.parameters()))
+    x, label, best = cases.x[0].double().numpy(), int(cases.label[0]), math.inf
+    n, at = len(x), w @ x + b
+    edges = [(-x[i], 1 - x[i]) if free[i] else (0, 0) for i in range(n)]
+    within = [[[*(sign * (np.arange(n) == i)).tolist(), -1] for i in range(n)] for sign in (1, -1)]
+    for pattern in itertools.product([0.0, 1.0], repeat=len(b)):
+        active = np.array(pattern)
+        signs = np.where(active > 0, -1.0, 1.0)
+        kept = np.hstack([signs[:, None] * w, np.zeros((len(b), 1))])
+        for other in set(range(len(c))) - {label}:
+            gap = (v[other] - v[label]) * active
+            rows = np.vstack([kept, [*-(gap @ w), 0], *within])
+            limits = np.concatenate([-signs * at, [gap @ at + c[other] - c[label]], np.zeros(2 * n)])
+            found = linprog([0] * n + [1], rows, limits, bounds=[*edges, (0, None)])
+            best = min(best, found.fun if found.status == 0 else math.inf)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_oracle_agrees_with_enumeration(seed: int) -> None:
+    cases, subsets = relu_net(4, 5, 3, seed), random_subsets(2, 4, seed)
+    exact = exact_radii(cases, subsets[0], math.inf, torch.full((2,), math.inf))
+    assert exact.tolist() == pytest.approx([_linf_by_enumeration(cases, free) for free in subsets[0]], rel=1e-5)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_the_oracle_needs_no_known_radius_and_nothing_is_below_it(p: float) -> None:
+    for seed in range(3):
+        cases, subsets = relu_net(4, 6, 3, seed), random_subsets(3, 4, seed)
+        exact = exact_radii(cases, subsets[0], p, torch.full((3,), math.inf))
+        judged = hf.Judge.quick(p)(cases, subsets).radius[0]
+        assert torch.allclose(exact, exact_radii(cases, subsets[0], p, judged), rtol=1e-5)
+        assert (judged.double() >= exact * (1 - 1e-5)).all()
+        moves = (torch.rand(20_000, 4) * 2 - 1)[:, None] * subsets[0]
+        for k in range(3):
+            points = cases.x + moves[:, k]
+            inside = ((points >= 0) & (points <= 1)).all(1)
+            changed = inside & (cases.model(points).argmax(1) != cases.label)
+            length = torch.linalg.vector_norm(moves[:, k], p, dim=1)
+            assert not changed.any() or length[changed].min() >= exact[k] * (1 - 1e-5)
