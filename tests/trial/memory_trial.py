@@ -214,7 +214,7 @@ def _frames(path: Path, count: int) -> None:
 def _zip(path: Path, members: dict[str, bytes], name: str, token: str, count: int, megabytes: int) -> None:
     """Write an archive with ``count`` large files of a repeated token."""
     part = (token * (2**20 // len(token) + 1)).encode()[: 2**20]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for member, content in members.items():
             archive.writestr(member, content)
         for number in range(count):
