@@ -19,7 +19,7 @@ from pathlib import Path
 
 from holdfast.experiment import Results
 from holdfast.experiment.export import rows
-from holdfast.experiment.watchdog import marked
+from holdfast.experiment.watchdog import Family
 from speed import slowness
 from studies import SMALL
 from trial.tally import Tally
@@ -74,20 +74,23 @@ def _disturbed(way: str, folder: Path, seconds: float) -> str:
     with subprocess.Popen(
         [*_RAY, "--out", str(folder)], env=_environment(mark), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as driver:
-        try:
-            driver.wait(seconds)
-        except subprocess.TimeoutExpired:
-            _disturb(way, driver, mark)
+        family = Family(_MARK, mark)
+        moment = time.monotonic() + seconds
+        while driver.poll() is None and time.monotonic() < moment:
+            family.living()
+            time.sleep(min(0.2, max(0, moment - time.monotonic())))
+        if driver.poll() is None:
+            _disturb(way, driver, family)
         try:
             said = driver.communicate(timeout=_HANGS * slowness())[1].decode(errors="replace")
         except subprocess.TimeoutExpired:
             driver.kill()
             return "the run hangs"
-    wrong = _left_after(mark)
+    wrong = _left_after(family)
     return wrong or _wrong_end(way, driver.returncode, said)
 
 
-def _disturb(way: str, driver: subprocess.Popen[bytes], mark: str) -> None:
+def _disturb(way: str, driver: subprocess.Popen[bytes], family: Family) -> None:
     """Kill one process of the run, or send a signal to its driver."""
     if way.startswith("SIG"):
         driver.send_signal(getattr(signal, way))
@@ -95,7 +98,7 @@ def _disturb(way: str, driver: subprocess.Popen[bytes], mark: str) -> None:
         driver.kill()
     else:
         named = {"worker": ("ray::_perform", "ray::IDLE")}.get(way, (f"/{way} ",))
-        victims = [one for one in marked(_MARK, mark) if any(name in _command(one) for name in named)]
+        victims = [one for one in family.living() if any(name in _command(one) for name in named)]
         for victim in victims[:1]:  # none yet: the run goes on undisturbed
             os.kill(victim, signal.SIGKILL)
 
@@ -113,10 +116,10 @@ def _wrong_end(way: str, code: int, said: str) -> str:
     return ""
 
 
-def _left_after(mark: str) -> str:
+def _left_after(family: Family) -> str:
     """Wait until no process of a run is left; return those that are left after a while."""
     deadline = time.monotonic() + _LEFT * slowness()
-    while left := marked(_MARK, mark):
+    while left := family.living():
         if time.monotonic() > deadline:
             return f"left after {_LEFT:.0f} s or more: {[_command(one)[:60] for one in left]}"
         time.sleep(0.2)

@@ -157,6 +157,7 @@ def _private() -> Iterator[None]:
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # lets it listen on loopback, on every system
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_gcs_rpc_server_reconnect_timeout_s": "20",  # Ray's own minute is for heads of other machines
     }
     before = {name: os.environ.get(name) for name in (*settings, MARK)}
     os.environ.update(settings)

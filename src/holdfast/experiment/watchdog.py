@@ -1,7 +1,8 @@
 """A small process that ends what is left of a local Ray cluster after its driver ended, in whatever way.
 
 Ray's agents report the death of their cluster before they end. If nobody is left to report to, they wait for a minute.
-Processes of the cluster are known by a mark in their environment, which they inherit: a parent may have died.
+Processes of the cluster are known by a mark in their environment, which they inherit: a parent may have died. Some then
+write their title over it, so processes that were known once stay known.
 """
 
 from __future__ import annotations
@@ -46,26 +47,41 @@ class Watchdog:
                 process.communicate(_RELEASED, 3 * _GRACE)
 
 
-def marked(name: str, value: str) -> list[int]:
-    """Return the processes that run and have a variable of this name and value in their environment."""
-    sought = f"{name}={value}".encode()
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
+class Family:
+    """The processes that have a variable with a value in their environment, and the children of those.
+
+    A process may hide the variable soon after it began, so ``living`` is called again and again while processes begin.
+    """
+
+    def __init__(self, name: str, value: str):
+        self._sought = f"{name}={value}".encode()
+        self._began: dict[int, bytes] = {}  # of the processes that are known
+
+    def living(self) -> list[int]:
+        """Return the processes that run now."""
+        known, self._began = self._began, {}
+        for entry in sorted(filter(str.isdigit, os.listdir("/proc")), key=int):
+            process, folder = int(entry), Path("/proc", entry)
             with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
-                if sought in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry))
-    return found
+                status = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                state, parent, began = status[0], int(status[1]), status[19]
+                if process == os.getpid() or state == b"Z":
+                    continue
+                of_known = known.get(process) == began or parent in self._began or parent in known
+                if of_known or self._sought in (folder / "environ").read_bytes().split(b"\0"):
+                    self._began[process] = began
+        return list(self._began)
 
 
 def _watch(driver: int, mark: str) -> None:
+    family = Family(MARK, mark)
     # The pipe ends with the driver; a child that it forked may hold it longer.
     while not (ready := select.select([0], [], [], _INTERVAL)[0]) and os.getppid() == driver:
-        pass
+        family.living()
     if not ready or os.read(0, len(_RELEASED)) != _RELEASED:  # Ray may end the driver without a word
         print("holdfast: the run ended early: the same command continues from what is stored.", file=sys.stderr)
     deadline = time.monotonic() + _GRACE
-    while (left := marked(MARK, mark)) and time.monotonic() < deadline + _GRACE:
+    while (left := family.living()) and time.monotonic() < deadline + _GRACE:
         if time.monotonic() > deadline:
             for one in left:
                 with contextlib.suppress(OSError):
