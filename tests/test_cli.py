@@ -62,6 +62,13 @@ def test_demo_ends_in_a_page(call: Call, tmp_path: Path, monkeypatch: pytest.Mon
     assert said == "", "no bars where nobody looks"
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_folder_of_an_over_long_name_is_refused(call: Call, more: list[str]) -> None:
+    _, said = call("run", SMALL, "--limit", 1, "--out", "9" * 400, *more, code=2)
+    assert "File name too long" in said
+    assert "cannot print" not in said
+
+
 def test_run_report_and_export(call: Call, tmp_path: Path) -> None:
     planned, _ = call("run", SMALL, "--limit", 1, "--out", tmp_path, "--dry-run", "--json")
     plan = json.loads(planned)

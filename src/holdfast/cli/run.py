@@ -26,6 +26,7 @@ from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.experiment import Engine, Store, Study, Summary, plan_of
 from holdfast.experiment import run as compute
 from holdfast.experiment.build import build
+from holdfast.experiment.database import is_new
 from holdfast.experiment.toml import load
 from holdfast.files import shown
 
@@ -189,7 +190,7 @@ def show_plan(study: Study, results: Path, as_json: bool) -> None:
     """
     plan = plan_of(study)
     stored: set[str] = set()
-    if results.exists():
+    if not is_new(results):
         with Store.read(results) as store:
             stored = store.keys()
     groups: dict[tuple[str, str], list[str]] = {}
