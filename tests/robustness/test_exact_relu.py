@@ -12,6 +12,7 @@ import holdfast as hf
 from exact_relu import exact_radii, random_subsets, relu_net
 
 NORMS = (1.0, 2.0, math.inf)
+PRESETS = (hf.Judge.quick, hf.Judge.default, hf.Judge.thorough)
 
 
 def _linf_by_enumeration(cases: hf.Cases, free: torch.Tensor) -> float:
@@ -57,3 +58,22 @@ def test_the_oracle_needs_no_known_radius_and_nothing_is_below_it(p: float) -> N
             changed = inside & (cases.model(points).argmax(1) != cases.label)
             length = torch.linalg.vector_norm(moves[:, k], p, dim=1)
             assert not changed.any() or length[changed].min() >= exact[k] * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_more_budget_never_gives_a_larger_radius(p: float) -> None:
+    for seed in range(3):
+        cases, subsets = relu_net(5, 8, 3, seed), random_subsets(3, 5, seed)
+        quick, default, thorough = (preset(p)(cases, subsets).radius for preset in PRESETS)
+        # A witness may be moved by 1 / 1,000 where rounding puts it in front of the boundary.
+        assert (default <= quick * 1.0011).all()
+        assert (thorough <= default * 1.0011).all()
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_the_judge_is_near_the_exact_radius(p: float) -> None:
+    for seed in range(4):
+        cases, subsets = relu_net(6, 12, 3, seed), random_subsets(6, 6, seed)
+        judged = hf.Judge.default(p)(cases, subsets).radius[0]
+        exact = exact_radii(cases, subsets[0], p, judged)
+        assert (judged <= exact * 1.005).all()

@@ -16,8 +16,10 @@ from holdfast.robustness.ddn import ddn
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search
+from holdfast.robustness.search import HALVINGS, Search
 from holdfast.settings import Count
+
+_RESTARTS = 1000  # the number of the first random move that a restart begins from
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,12 @@ class MinNorm(Attack):
 
     @property
     def rows(self) -> int:
-        return self.steps + 1
+        return self.steps + 1 + self._halvings
+
+    @property
+    def _halvings(self) -> int:
+        """How far the last witness is moved up to the boundary: few steps do not pay for all halvings."""
+        return min(HALVINGS, self.steps // 14)
 
     def warm_start(self, cases: Cases, subsets: Tensor) -> Tensor | None:
         """Return the witness of the union of each case's subsets, ``[B, 1, *shape]``; None if there is one subset."""
@@ -79,11 +86,22 @@ class MinNorm(Attack):
             search: The search to improve.
             start: Moves ``[R, n]`` to begin from; None for x itself.
         """
-        for restart in range(self.restarts):
-            begin = start if restart == 0 else search.random_move(1000 + restart)
-            self._attack(search, self.steps // self.restarts, begin, restart)
+        if self.restarts == 1:
+            self._attack(search, self.steps, start, 0)
+        else:
+            self._restart(search, start)
+        search.tighten(self._halvings)
 
-    def _attack(self, search: Search, steps: int, start: Tensor | None, draw: int) -> None:
+    def _restart(self, search: Search, start: Tensor | None) -> None:
+        first = torch.zeros_like(search.rows.x) if start is None else start
+
+        def run(part: Search, row: Tensor, leg: Tensor) -> None:
+            begin = torch.where((leg == 0)[:, None], first[row], part.random_move(_RESTARTS + leg))
+            self._attack(part, self.steps // self.restarts, begin, leg)
+
+        search.side_by_side(self.restarts, run)
+
+    def _attack(self, search: Search, steps: int, start: Tensor | None, draw: int | Tensor) -> None:
         untargeted = bool((search.rows.target == ANY).any())
         classes = max(0, min(3, steps // 25 - 1, len(search.rows.model.classes) - 2)) if untargeted else 0
         each, last = max(5, round(0.15 * steps)), round(0.3 * steps) if steps >= 10 else 0

@@ -11,12 +11,10 @@ from torch import Tensor
 
 from holdfast.cases import ANY
 from holdfast.chunks import chunked
-from holdfast.draws import normal
 from holdfast.models.model import Access
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import Search
-from holdfast.robustness.steps import clip
 from holdfast.settings import Count, Natural, Positive
 
 
@@ -120,9 +118,8 @@ class PGD(Attack):
             part = Search(rows.at(copies), self.norm, self.seed)
             begin = self._begin(part, radius[copies], pair % self.starts, None if start is None else start[copies])
             self._descend(part, radius[copies], begin, aims[copies, pair // self.starts])
-            best = part.radius.view(-1, len(left)).argmin(0) * len(left) + torch.arange(len(left), device=left.device)
-            search.part(left).merge(part, best)
-            changed[left] = torch.isfinite(part.radius[best])
+            search.part(left).merge(part)
+            changed[left] = torch.isfinite(part.radius).view(-1, len(left)).any(0)
 
         for _ in chunked(work, self.starts * aims.shape[1], width):
             pass
@@ -134,11 +131,7 @@ class PGD(Attack):
         if self.starts == 1:
             begin = torch.zeros_like(rows.x) if start is None else start
             return self.norm.project(begin, radius, rows.low, rows.high)
-        numbers, place = draws.unique(return_inverse=True)
-        noise = [normal(rows.x.shape[1], self.seed, draw) for draw in numbers.tolist()]
-        spread = torch.stack(noise).to(rows.x)[place] * rows.free
-        spread = spread * (radius / self.norm.length(spread).clamp_min(1e-12))[:, None]
-        return clip(spread, rows.low, rows.high)
+        return search.random_move_of_length(draws, radius)
 
     def _descend(self, search: Search, radius: Tensor, delta: Tensor, aim: Tensor) -> None:
         """Take steps until every row has changed at some step, or none are left."""
@@ -155,6 +148,6 @@ class PGD(Attack):
             moved = delta + self.norm.pgd_step(slope, delta, length, rows.low, rows.high)
             flat = ~(rows.free & (slope != 0)).any(1)
             if bool(flat.any()):
-                moved = torch.where(flat[:, None], search.random_move(step), moved)
+                moved = torch.where(flat[:, None], search.random_move(torch.full_like(rows.label, step)), moved)
             # A row that has changed stays where it is, so that its batch does not matter.
             delta = torch.where(ever[:, None], delta, self.norm.project(moved, radius, rows.low, rows.high))

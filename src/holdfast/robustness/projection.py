@@ -17,8 +17,8 @@ def successive_projection(
     steps: int,
     aim: Tensor | None = None,
     start: Tensor | None = None,
-    first_share: float = 1.0,
-    draw: int = 0,
+    first_share: float | Tensor = 1.0,
+    draw: int | Tensor = 0,
 ) -> None:
     """Go repeatedly towards the point nearest to x on the boundary linearised at the current point.
 
@@ -35,10 +35,10 @@ def successive_projection(
         steps: The largest number of gradients for each row.
         aim: A class to head for, ``[R]``; ``ANY`` or None for the nearest.
         start: Moves ``[R, n]`` to begin from; None for x itself.
-        first_share: The share of the distance that the first steps cover.
-        draw: Which random points to use.
+        first_share: The share of the distance that the first steps cover, ``[R]`` or one number.
+        draw: Which random points to use, ``[R]`` or one number.
     """
-    state = _Projection(search, aim, start)
+    state = _Projection(search, aim, start, first_share, draw)
     for step in range(steps):
         if not len(state.search.rows):
             return
@@ -51,12 +51,12 @@ def successive_projection(
         before, drop = state.delta, state.drop(step, changed, value, slope)
         rows = state.search.rows
         goal = state.search.norm.nearest(slope, drop.clamp_min(0), rows.low, rows.high)
-        state.advance(goal, 1.0 if step == 0 and start is None else cosine_decay(step, steps, first_share, 0.05))
+        state.advance(goal, 1.0 if step == 0 and start is None else cosine_decay(step, steps, state.first_share, 0.05))
         state.crossed |= value < 0
         if state.waiting and step >= steps // 3:
             state.continue_from(before, value, slope)
         if step % _INTERVAL == 0:
-            state.settle(before, goal, drop, changed, slope, draw * steps + step)
+            state.settle(before, goal, drop, changed, slope, state.draw * steps + step)
 
 
 class _Projection:
@@ -66,7 +66,14 @@ class _Projection:
     ``crossed [R]`` whether the margin was ever negative, ``waiting`` how many rows had not crossed when last counted.
     """
 
-    def __init__(self, search: Search, aim: Tensor | None, start: Tensor | None):
+    def __init__(
+        self,
+        search: Search,
+        aim: Tensor | None,
+        start: Tensor | None,
+        first_share: float | Tensor,
+        draw: int | Tensor,
+    ):
         able = search.rows.free.any(1) & (search.best_radius() > 0)
         self.search = search
         self.aim = torch.full_like(search.rows.label, ANY) if aim is None else aim
@@ -74,6 +81,8 @@ class _Projection:
         self.overshoot = search.rows.x.new_full((len(search.rows),), 0.05)
         self.finished, self.crossed = torch.zeros_like(able), torch.zeros_like(able)
         self.offset = torch.zeros_like(self.overshoot)
+        self.first_share = torch.zeros_like(self.overshoot) + first_share
+        self.draw = torch.zeros_like(search.rows.label) + draw
         self.waiting = 1
         self._keep(able)
 
@@ -87,7 +96,7 @@ class _Projection:
             self.overshoot = scaled.masked_fill_(straight, 0).clamp_(1e-3, 2)
         return self.offset + self.overshoot * (along.abs() + value.abs())
 
-    def advance(self, goal: Tensor, share: float) -> None:
+    def advance(self, goal: Tensor, share: float | Tensor) -> None:
         """Cover a share of the distance to ``goal [R, n]``; finished rows stay."""
         self.delta = self.delta + (~self.finished * share)[:, None] * (goal - self.delta)
 
@@ -98,7 +107,7 @@ class _Projection:
         move = self.search.norm.nearest(slope, drop, rows.low - before, rows.high - before)
         self.delta = torch.where((~self.crossed & ~self.finished)[:, None], before + move, self.delta)
 
-    def settle(self, before: Tensor, goal: Tensor, drop: Tensor, changed: Tensor, slope: Tensor, draw: int) -> None:
+    def settle(self, before: Tensor, goal: Tensor, drop: Tensor, changed: Tensor, slope: Tensor, draw: Tensor) -> None:
         """Find finished rows, remove them if they are many, and move rows without a gradient to random points."""
         norm = self.search.norm
         length = norm.length(goal)
@@ -121,3 +130,4 @@ class _Projection:
         self.search = self.search.part(keep)
         self.aim, self.delta, self.offset = self.aim[keep], self.delta[keep], self.offset[keep]
         self.overshoot, self.finished, self.crossed = self.overshoot[keep], self.finished[keep], self.crossed[keep]
+        self.first_share, self.draw = self.first_share[keep], self.draw[keep]

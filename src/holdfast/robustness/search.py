@@ -6,16 +6,26 @@ Searches are deterministic: random moves depend on a seed alone, never on the ro
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY
+from holdfast.chunks import chunked
 from holdfast.draws import normal
 from holdfast.robustness.kinds import Moves
 from holdfast.robustness.norms import Norm
 from holdfast.robustness.rows import Rows, margin
 from holdfast.robustness.steps import clip
+
+_Number = TypeVar("_Number", float, Tensor)
+_TIGHTEN = 0.996  # the last bisection looks for the boundary between this share of the best move and the move itself
+_FEW = 32  # free coordinates
+_APART = 10_000  # numbers of draws that do not occur elsewhere
+HALVINGS = 7
+"""A bisection that ends within 1 / 30,000 of the radius."""
 
 
 class Search:
@@ -105,11 +115,59 @@ class Search:
         """Count one gradient for some of these rows, bool ``[R]``."""
         self._store(self._whole.spent, self._own(self._whole.spent) + 1, where)
 
-    def merge(self, other: Search, which: Tensor) -> None:
-        """Keep what another search found in its rows ``which``, one for each of these rows, if it is better."""
+    def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None]) -> None:
+        """Search every row in several ways, as rows of one batch as far as they fit, and keep the best.
+
+        All legs begin from what is known now. So the answer does not depend on how many of them fit.
+
+        Args:
+            legs: The number of ways.
+            run: Called with an empty search of some pairs, and the row ``[P]`` and the leg ``[P]`` of each pair.
+        """
+        if not len(self.rows):
+            return
+        rows = torch.arange(len(self.rows), device=self.rows.x.device)
+
+        def work(piece: slice) -> None:
+            leg = torch.arange(piece.start, piece.stop, device=rows.device).repeat_interleave(len(rows))
+            row = rows.repeat(piece.stop - piece.start)
+            part = Search(self.rows.at(row), self.norm, self.seed)
+            run(part, row, leg)
+            self.merge(part)
+
+        size = max(1, self.rows.model.chunk(self.rows.x.reshape(-1, *self.rows.shape)) // len(rows))
+        for _ in chunked(work, legs, size):
+            pass
+
+    def merge(self, other: Search) -> None:
+        """Keep what another search of several times these rows, ``[legs * R]``, found for each row, if better."""
+        best = other.radius.view(-1, len(self.rows)).argmin(0) * len(self.rows)
+        best += torch.arange(len(self.rows), device=best.device)
         if other.logits is not None:
-            self._record(other.delta[which], other.logits[which], torch.isfinite(other.radius[which]))
-        self._store(self._whole.flat, other.flat[which], other.flat[which])
+            self._record(other.delta[best], other.logits[best], torch.isfinite(other.radius[best]))
+        self._store(self._whole.flat, other.flat[best], other.flat[best])
+
+    def look(self, delta: Tensor) -> Tensor:
+        """Evaluate the model at ``x + delta`` without gradients, keep what is better; return the margins ``[R]``."""
+        rows = self.rows
+        logits = rows.model(rows.points(delta))
+        value = margin(logits, rows.label, rows.target)
+        self._record(delta, logits, value < 0)
+        return value
+
+    def tighten(self, halvings: int = HALVINGS) -> None:
+        """Move the best witnesses towards x until they are just behind the boundary, by so many halvings."""
+        best = self.best_radius()
+        able = torch.isfinite(best) & (best > 0)
+        search = self if bool(able.all()) else self.part(able)
+        if not len(search.rows):
+            return
+        delta = search.best_delta().clone()  # which is updated in place
+        inside, outside = (torch.full_like(search.best_radius(), share) for share in (_TIGHTEN, 1.0))
+        for _ in range(halvings):
+            middle = (inside + outside) / 2
+            changed = search.look(delta * middle[:, None]) < 0
+            inside, outside = torch.where(changed, inside, middle), torch.where(changed, middle, outside)
 
     def next_class(self, tried: Tensor) -> Tensor:
         """Return the class with the largest logit at the best witness among those not tried.
@@ -137,21 +195,46 @@ class Search:
         tried = torch.zeros_like(self.logits, dtype=torch.bool)
         return tried.scatter(1, self.rows.label[:, None], True).scatter(1, reached, True)
 
-    def random_move(self, draw: int) -> Tensor:
-        """Return a random move inside the interval, ``[R, n]``: the same draw for every row."""
+    def noise(self, draws: Tensor) -> Tensor:
+        """Return normal noise, ``[R, n]``: the same for equal numbers of ``draws [R]``."""
+        if not len(draws):
+            return torch.zeros_like(self.rows.x)
+        numbers, place = draws.unique(return_inverse=True)
+        noise = [normal(self.rows.x.shape[1], self.seed, number) for number in numbers.tolist()]
+        return torch.stack(noise).to(self.rows.x)[place]
+
+    def random_move(self, draws: Tensor) -> Tensor:
+        """Return random moves inside the intervals, ``[R, n]``; ``draws [R]`` numbers them."""
         rows = self.rows
-        spot = normal(rows.x.shape[1], self.seed, draw).erf().add(1).div(2).to(rows.x)  # roughly uniform in [0, 1]
+        spot = self.noise(draws).erf().add(1).div(2)  # roughly uniform in [0, 1]
         bounded = torch.isfinite(rows.low) & torch.isfinite(rows.high)
         inside = torch.where(bounded, rows.low + spot * (rows.high - rows.low), 0)
-        scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1) * 2.0 ** (draw % 8 - 2)
+        scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1) * (2.0 ** (draws % 8 - 2))[:, None].to(rows.x)
         return torch.where(bounded, inside, clip((2 * spot - 1) * scale, rows.low, rows.high))
 
-    def random_move_of_best_radius(self, draw: int) -> Tensor:
-        """Return a random move about as long as the best one, ``[R, n]``, to start again from another side."""
-        rows, best = self.rows, self.best_radius()
-        noise = normal(rows.x.shape[1], self.seed, draw).to(rows.x) * rows.free
-        length = torch.where(torch.isfinite(best), best, 1) / self.norm.length(noise).clamp_min(1e-12)
-        return clip(noise * length[:, None], rows.low, rows.high)
+    def random_move_of_length(self, draws: Tensor, length: Tensor) -> Tensor:
+        """Return random moves of about this ``length [R]``, ``[R, n]``; ``draws [R]`` numbers them."""
+        rows = self.rows
+        noise = self.noise(draws) * rows.free
+        return clip(noise * (length / self.norm.length(noise).clamp_min(1e-12))[:, None], rows.low, rows.high)
+
+    def sampled_move(self, draws: Tensor, length: Tensor, points: int) -> Tensor:
+        """Return random moves as ``random_move_of_length``; where few coordinates are free, the best of several.
+
+        The best one has the smallest margin. Where many coordinates are free, random moves are all alike.
+        """
+        begin = self.random_move_of_length(draws, length)
+        few = (self.rows.free.sum(1) <= _FEW).nonzero()[:, 0]
+        if not len(few):
+            return begin
+        part, lowest = self.part(few), torch.full_like(length[few], math.inf)
+        for point in range(points):
+            delta = part.random_move_of_length((_APART + draws[few]) * points + point, length[few] * 0.99)
+            value = part.look(delta)
+            better = value < lowest
+            begin[few] = torch.where(better[:, None], delta, begin[few])
+            lowest = torch.where(better, value, lowest)
+        return begin
 
     def record_flat(self, slope: Tensor) -> None:
         """Mark rows that can move but have a zero gradient, given the gradients ``[R, n]`` where they began."""
@@ -164,8 +247,8 @@ class Search:
         return Moves(self.delta, self.flat)
 
 
-def cosine_decay(step: int, steps: int, first: float, last: float) -> float:
-    """Return a number that falls from ``first`` at step 0 to ``last`` at step ``steps`` along a cosine."""
+def cosine_decay(step: int, steps: int, first: _Number, last: float) -> _Number:
+    """Return what falls from ``first`` at step 0 to ``last`` at step ``steps`` along a cosine."""
     return last + (first - last) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
