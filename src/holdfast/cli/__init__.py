@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import Any
 
@@ -11,6 +12,8 @@ from holdfast.cli.signals import MESSAGE, STOPPED, stopping_signals
 
 def main() -> None:
     """Run the command. Signals end it with exit code 130 and one line, also while modules are imported."""
+    # Threads of torch that wait would spin, and take the cores from what they wait for when another process is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with stopping_signals():
         try:
             from holdfast.cli.app import main as run_command
