@@ -32,6 +32,7 @@ from tables import RESULTS, bare_speed, hardware, show, wait
 from yardsticks import yardsticks
 
 NORMS = (2.0, math.inf, 1.0)
+BEATEN = (0.005, 0.02)
 FREE = (0.8, 0.5, 0.2, 0.05)
 SIZES = tuple(size / 100 for size in range(5, 50, 5))
 
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--digits", type=int, default=10, help="how many embedded digits")
     parser.add_argument("--first", type=int, default=200, help="the first of them; settings were chosen on 0-123")
     parser.add_argument("--norms", nargs="+", type=float, default=NORMS, help="norms for tightness")
+    parser.add_argument("--presets", nargs="+", default=["quick", "default", "thorough"], help="judges for tightness")
     parser.add_argument("--json", type=Path, help="also write the tables here")
     options = parser.parse_args()
     print(f"holdfast {hf.__version__}, torch {torch.__version__}, {hardware(options.device)}")
@@ -127,9 +129,15 @@ def tightness(options: argparse.Namespace) -> None:
             before = cases.model.queries
             delta = attack(rows)
             keep(name, measure(rows, delta, norm_of(p))[0], (cases.model.queries - before).gradient)
-        for preset in ("quick", "default", "thorough"):
+        others = [radius for name, (radius, _) in found.items() if name.startswith(("foolbox", "adv-lib"))]
+        peers = torch.stack([torch.full_like(radii.radius.flatten(), math.inf), *others]).amin(0)
+        beaten: list[dict[str, object]] = []
+        for preset in options.presets:
             radii = getattr(hf.Judge, preset)(p)(cases, subsets)
             keep(f"Judge.{preset}", radii.radius, radii.queries.gradient)
+            excess = (radii.radius.flatten() / peers)[torch.isfinite(peers)]
+            counts = {f"by more than {share:.1%}": int((excess > 1 + share).sum()) for share in BEATEN}
+            beaten.append({"judge": preset, "rows": len(excess)} | counts | {"worst": float(excess.amax())})
         best = torch.stack([radius for radius, _ in found.values()]).amin(0)
         reachable = torch.isfinite(best)
         table = []
@@ -143,6 +151,8 @@ def tightness(options: argparse.Namespace) -> None:
             table.append(row | {"missed": f"{int((reachable & ~hit).sum())} of {int(reachable.sum())}"})
         where = f"{len(cases)} digits from {options.first} x {subsets.shape[1]} masks"
         show(f"ratio to the best radius known, p = {p:g}, {where}", table)
+        if bool(torch.isfinite(peers).any()):
+            show(f"rows in which any foolbox or adv-lib attack beats the judge, p = {p:g}, {where}", beaten)
 
 
 def judge(options: argparse.Namespace) -> None:

@@ -55,7 +55,26 @@ def _foolbox(p: float, steps: int) -> dict[str, Attack]:
 
         return attacked
 
-    return {f"foolbox {name}, {steps} steps": run(attack) for name, attack in kinds.items()}
+    def walk(attack: Any, begin: Attack) -> Attack:
+        def attacked(rows: Rows) -> Tensor:
+            delta = begin(rows)
+            found = rows.changed(rows.model(rows.points(delta)))
+            part = rows.at(found)
+            model = foolbox.PyTorchModel(Masked(part).eval(), bounds=(0, 1), device=rows.x.device)
+            points, x = part.points(delta[found]), part.x.reshape(-1, *part.shape)
+            delta[found] = (attack.run(model, x, part.label, starting_points=points).flatten(1) - part.x) * part.free
+            return delta
+
+        return attacked
+
+    attacks = {f"foolbox {name}, {steps} steps": run(attack) for name, attack in kinds.items()}
+    brendel_bethge = {
+        2.0: foolbox.attacks.L2BrendelBethgeAttack,
+        math.inf: foolbox.attacks.LinfinityBrendelBethgeAttack,
+        1.0: foolbox.attacks.L1BrendelBethgeAttack,
+    }[p]
+    first = next(iter(attacks.values()))
+    return attacks | {f"foolbox BB from the first, {steps} steps": walk(brendel_bethge(steps=steps), first)}
 
 
 def _adv_lib(p: float, steps: int) -> dict[str, Attack]:
