@@ -135,6 +135,8 @@ def tightness(options: argparse.Namespace) -> None:
         for preset in options.presets:
             radii = getattr(hf.Judge, preset)(p)(cases, subsets)
             keep(f"Judge.{preset}", radii.radius, radii.queries.gradient)
+            if not bool(torch.isfinite(peers).any()):
+                continue
             excess = (radii.radius.flatten() / peers)[torch.isfinite(peers)]
             counts = {f"by more than {share:.1%}": int((excess > 1 + share).sum()) for share in BEATEN}
             beaten.append({"judge": preset, "rows": len(excess)} | counts | {"worst": float(excess.amax())})
@@ -151,7 +153,7 @@ def tightness(options: argparse.Namespace) -> None:
             table.append(row | {"missed": f"{int((reachable & ~hit).sum())} of {int(reachable.sum())}"})
         where = f"{len(cases)} digits from {options.first} x {subsets.shape[1]} masks"
         show(f"ratio to the best radius known, p = {p:g}, {where}", table)
-        if bool(torch.isfinite(peers).any()):
+        if beaten:
             show(f"rows in which any foolbox or adv-lib attack beats the judge, p = {p:g}, {where}", beaten)
 
 

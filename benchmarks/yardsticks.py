@@ -59,10 +59,14 @@ def _foolbox(p: float, steps: int) -> dict[str, Attack]:
         def attacked(rows: Rows) -> Tensor:
             delta = begin(rows)
             found = rows.changed(rows.model(rows.points(delta)))
+            if not bool(found.any()):
+                return delta
             part = rows.at(found)
             model = foolbox.PyTorchModel(Masked(part).eval(), bounds=(0, 1), device=rows.x.device)
             points, x = part.points(delta[found]), part.x.reshape(-1, *part.shape)
-            delta[found] = (attack.run(model, x, part.label, starting_points=points).flatten(1) - part.x) * part.free
+            walked = (attack.run(model, x, part.label, starting_points=points).flatten(1) - part.x) * part.free
+            kept = part.changed(part.model(part.points(walked)))
+            delta[found] = torch.where(kept[:, None], walked, delta[found])
             return delta
 
         return attacked

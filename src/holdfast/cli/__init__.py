@@ -12,7 +12,7 @@ from holdfast.cli.signals import MESSAGE, STOPPED, stopping_signals
 
 def main() -> None:
     """Run the command. Signals end it with exit code 130 and one line, also while modules are imported."""
-    # Threads of torch that wait would spin, and take the cores from what they wait for when another process is busy.
+    # Waiting OpenMP threads spin by default. They take CPU time from working threads if another process is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with stopping_signals():
         try:

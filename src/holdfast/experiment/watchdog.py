@@ -2,7 +2,7 @@
 
 Ray's agents report the death of their cluster before they end. If nobody is left to report to, they wait for a minute.
 Processes of the cluster are known by a mark in their environment, which they inherit: a parent may have died. Some then
-write their title over it, so processes that were known once stay known.
+write their title over it, so children of known processes are known, too, and stay so.
 """
 
 from __future__ import annotations

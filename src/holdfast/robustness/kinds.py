@@ -26,7 +26,7 @@ class Moves(NamedTuple):
 
     Attributes:
         delta: A move for each row, ``[R, n]``.
-        flat: Bool ``[R]``: the gradient was zero where the search began. None: nowhere.
+        flat: Bool ``[R]``: the gradient was zero at x. None: nowhere.
         first_radius: The radius that the first search of an ensemble found, ``[R]``. None without an ensemble.
     """
 

@@ -19,7 +19,7 @@ from holdfast.robustness.rows import Rows
 from holdfast.robustness.search import HALVINGS, Search
 from holdfast.settings import Count
 
-_RESTARTS = 1000  # the number of the first random move that a restart begins from
+_RESTARTS = 1000  # offset of the numbers of random moves that restarts begin from
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class MinNorm(Attack):
 
     @property
     def _halvings(self) -> int:
-        """How far the last witness is moved up to the boundary: few steps do not pay for all halvings."""
+        """How many halvings move the last witness to the boundary: for few steps all of them would cost too much."""
         return min(HALVINGS, self.steps // 14)
 
     def warm_start(self, cases: Cases, subsets: Tensor) -> Tensor | None:

@@ -140,8 +140,8 @@ class PGD(Attack):
         for step in range(self.steps + 1):
             changed, _, slope = search.evaluate(delta, aim, self.loss)
             ever |= changed
-            if step == 0 and self.starts == 1:
-                search.record_flat(slope)
+            if step == 0:
+                search.record_flat(delta, slope)
             if step == self.steps or bool(ever.all()):
                 return
             rows = search.rows

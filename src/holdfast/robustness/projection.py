@@ -47,7 +47,7 @@ def successive_projection(
         if step == steps - 1:
             return
         if step == 0:
-            state.search.record_flat(slope)
+            state.search.record_flat(state.delta, slope)
         before, drop = state.delta, state.drop(step, changed, value, slope)
         rows = state.search.rows
         goal = state.search.norm.nearest(slope, drop.clamp_min(0), rows.low, rows.high)

@@ -23,9 +23,10 @@ from holdfast.robustness.steps import clip
 _Number = TypeVar("_Number", float, Tensor)
 _TIGHTEN = 0.996  # the last bisection looks for the boundary between this share of the best move and the move itself
 _FEW = 32  # free coordinates
-_APART = 10_000  # numbers of draws that do not occur elsewhere
+_SAMPLES = 500_000  # the number of the first draw of samples; no other draw has so large a number
+_INSIDE = 0.99  # samples are a little nearer than the best witness, so that one that changes the decision is better
 HALVINGS = 7
-"""A bisection that ends within 1 / 30,000 of the radius."""
+"""A bisection that finds a boundary within 0.4 % of the witness to 1 / 30,000 of the radius."""
 
 
 class Search:
@@ -40,7 +41,7 @@ class Search:
         radius: The smallest radius so far, ``[R]``; ``inf`` without a witness.
         delta: The move that has it, ``[R, n]``; 0 without a witness.
         spent: Gradients that ``successive_projection`` has used, ``[R]``.
-        flat: Bool ``[R]``: the gradient was zero where the search began.
+        flat: Bool ``[R]``: the gradient was zero at x.
         logits: ``[R, classes]`` at the best witness, or at the last point without one; None before the first.
     """
 
@@ -144,8 +145,12 @@ class Search:
         best = other.radius.view(-1, len(self.rows)).argmin(0) * len(self.rows)
         best += torch.arange(len(self.rows), device=best.device)
         if other.logits is not None:
-            self._record(other.delta[best], other.logits[best], torch.isfinite(other.radius[best]))
-        self._store(self._whole.flat, other.flat[best], other.flat[best])
+            found, logits, known = torch.isfinite(other.radius[best]), other.logits[best], self._whole.logits
+            if known is not None:  # a leg without a witness may never have been evaluated
+                logits = torch.where(found[:, None], logits, self._own(known))
+            self._record(other.delta[best], logits, found)
+        flat = other.flat.view(-1, len(self.rows)).any(0)
+        self._store(self._whole.flat, flat, flat)
 
     def look(self, delta: Tensor) -> Tensor:
         """Evaluate the model at ``x + delta`` without gradients, keep what is better; return the margins ``[R]``."""
@@ -221,7 +226,8 @@ class Search:
     def sampled_move(self, draws: Tensor, length: Tensor, points: int) -> Tensor:
         """Return random moves as ``random_move_of_length``; where few coordinates are free, the best of several.
 
-        The best one has the smallest margin. Where many coordinates are free, random moves are all alike.
+        The best one has the smallest margin. Samples that change the decision are kept as witnesses. Where many
+        coordinates are free, random moves are all alike.
         """
         begin = self.random_move_of_length(draws, length)
         few = (self.rows.free.sum(1) <= _FEW).nonzero()[:, 0]
@@ -229,17 +235,18 @@ class Search:
             return begin
         part, lowest = self.part(few), torch.full_like(length[few], math.inf)
         for point in range(points):
-            delta = part.random_move_of_length((_APART + draws[few]) * points + point, length[few] * 0.99)
+            draw = _SAMPLES + draws[few] * points + point
+            delta = part.random_move_of_length(draw, length[few] * _INSIDE)
             value = part.look(delta)
             better = value < lowest
             begin[few] = torch.where(better[:, None], delta, begin[few])
             lowest = torch.where(better, value, lowest)
         return begin
 
-    def record_flat(self, slope: Tensor) -> None:
-        """Mark rows that can move but have a zero gradient, given the gradients ``[R, n]`` where they began."""
+    def record_flat(self, delta: Tensor, slope: Tensor) -> None:
+        """Mark rows that can move but have a zero gradient at x, given moves and the gradients there, ``[R, n]``."""
         free = self.rows.free
-        flat = ~(free & (slope != 0)).any(1) & free.any(1)
+        flat = ~(free & (slope != 0)).any(1) & free.any(1) & (delta == 0).all(1)
         self._store(self._whole.flat, flat, flat)
 
     def moves(self) -> Moves:

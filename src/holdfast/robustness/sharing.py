@@ -28,9 +28,11 @@ def share_witnesses(measured: Measurements, subsets: Tensor) -> None:
         measured: Of all cases and subsets, ``[B, K]``.
         subsets: Bool ``[B, K, d]``.
     """
-    for case in range(len(subsets)):
+    if subsets.shape[1] < 2:
+        return
+    for case, words in enumerate(_packed(subsets)):
         radius = measured.radius[case]
-        source = _best_inside(subsets[case], radius)
+        source = _best_inside(words, radius)
         better = radius[source] < radius
         rows, source = better.nonzero()[:, 0], source[better]
         for values in (measured.radius, measured.new_class, measured.witness):
@@ -67,30 +69,32 @@ def share_exact(measured: Measurements, subsets: Tensor) -> None:
 
 def _largest_of_supersets(values: Tensor, subsets: Tensor) -> Tensor:
     """Return for each subset the largest of ``values [B, K]`` among the subsets that contain it."""
+    if not len(values) or values.shape[1] < 2:
+        return values.clone()
     # S contains T when what S leaves out is inside what T leaves out.
-    best = [_best_inside(~case, -value) for case, value in zip(subsets, values, strict=True)]
-    return values.gather(1, torch.stack(best)) if best else values.clone()
+    best = [_best_inside(words, -value) for words, value in zip(_packed(~subsets), values, strict=True)]
+    return values.gather(1, torch.stack(best))
 
 
-def _best_inside(subsets: Tensor, cost: Tensor) -> Tensor:
-    """Return for each of ``subsets [K, d]`` the one inside it, or itself, with the smallest ``cost [K]``."""
+def _best_inside(words: Tensor, cost: Tensor) -> Tensor:
+    """Return for each of K packed subsets the one inside it, or itself, with the smallest ``cost [K]``."""
     order = cost.argsort(stable=True)
     best = torch.empty_like(order)
-    best[order] = order[_first_inside(_packed(subsets[order]))]
+    best[order] = order[_first_inside(words[:, order])]
     return best
 
 
 def _packed(subsets: Tensor) -> Tensor:
-    """Pack ``subsets [K, d]`` into the bits of numbers, ``[W, K]``.
+    """Pack ``subsets [B, K, d]`` into the bits of numbers, ``[B, W, K]``.
 
     Neighbouring features are in different numbers: the first number alone then tells most pairs apart.
     """
-    k, d = subsets.shape
+    b, k, d = subsets.shape
     width = max(1, -(-d // _BITS))
-    padded = torch.nn.functional.pad(subsets, (0, width * _BITS - d)).view(k, _BITS, width)
-    words = torch.zeros((width, k), dtype=torch.int64, device=subsets.device)
+    padded = torch.nn.functional.pad(subsets, (0, width * _BITS - d)).view(b, k, _BITS, width)
+    words = torch.zeros((b, width, k), dtype=torch.int64, device=subsets.device)
     for bit in range(_BITS):
-        words |= padded[:, bit].T.long() << bit
+        words |= padded[:, :, bit].mT.long() << bit
     return words
 
 
