@@ -134,7 +134,7 @@ class Judge(Attack):
             if not bool(useful.all()):
                 part, row, leg, aim, aimed = part.part(useful), row[useful], leg[useful], aim[useful], aimed[useful]
             draw = (draws + leg - classes).clamp_min(0)
-            begin = part.random_move_of_length(draw, _known(radius[row])).masked_fill(aimed[:, None], 0)
+            begin = part.random_move_of_length(draw, _lengths(part, radius[row])).masked_fill(aimed[:, None], 0)
             successive_projection(part, self.steps, aim, begin, torch.where(aimed, 1.0, 0.5), draw)
             near = part.best_radius() < _NEAR * radius[row]
             if bool(near.any()):
@@ -147,11 +147,8 @@ class Judge(Attack):
         radius = search.best_radius().clone()
 
         def run(part: Search, row: Tensor, leg: Tensor) -> None:
-            known = torch.isfinite(radius[row])
-            if not bool(known.all()):
-                part, row, leg = part.part(known), row[known], leg[known]
-            begin = part.sampled_move(draws + leg, radius[row], self.steps)
-            ddn(part, self.steps, _STRIDE, begin, radius[row], L2())
+            begin = part.sampled_move(draws + leg, _lengths(part, radius[row]), self.steps)
+            ddn(part, self.steps, _STRIDE, begin, torch.minimum(radius[row], part.best_radius()), L2())
 
         search.side_by_side(self.starts - self._projected, run)
 
@@ -168,6 +165,7 @@ class Judge(Attack):
         return torch.nn.functional.pad(nearest, (0, 1), value=ANY)
 
 
-def _known(radius: Tensor) -> Tensor:
-    """Return radii, and 1 where none is known."""
-    return torch.where(torch.isfinite(radius), radius, 1)
+def _lengths(search: Search, radius: Tensor) -> Tensor:
+    """Return how long random moves are: as the best witness, or as far as the box allows, or 1 without a box."""
+    farthest = search.norm.length(torch.maximum(-search.rows.low, search.rows.high))
+    return torch.where(torch.isfinite(radius), radius, farthest.nan_to_num(1, posinf=1))
