@@ -111,9 +111,8 @@ def exact_radii(cases: hf.Cases, subsets: Tensor, p: float, upper: Tensor) -> Te
         Radii ``[K]`` in double precision; ``inf`` where the decision cannot be changed.
     """
     question = _Question.of(cases)
-    return torch.tensor(
-        [_radius(question, row.numpy(), p, float(most)) for row, most in zip(subsets, upper, strict=True)]
-    )
+    radii = [_radius(question, row.numpy(), p, float(most)) for row, most in zip(subsets, upper, strict=True)]
+    return torch.tensor(radii, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class _Question:
 
     w: Array
     at: Array  # what the hidden units receive at x
-    v: Array  # logits of the label minus those of each other class, ``[classes - 1, hidden]``
+    v: Array  # weights of the logits of each other class minus those of the label, ``[classes - 1, hidden]``
     c: Array
     low: Array
     high: Array

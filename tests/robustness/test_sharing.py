@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -13,6 +13,9 @@ from holdfast.robustness.radii import Measurements
 from holdfast.robustness.sharing import share_exact, share_lower_bounds, share_witnesses
 
 _KINDS = ("random", "nested", "few")
+_drawn = given(
+    k=st.sampled_from([1, 2, 7, 40]), d=st.sampled_from([1, 3, 62, 63, 64, 200]), seed=st.integers(0, 10_000)
+)
 
 
 def _subsets(kind: str, k: int, d: int, draw: random.Random) -> Tensor:
@@ -39,8 +42,7 @@ def _inside(subsets: Tensor) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-@given(k=st.sampled_from([1, 2, 7, 40]), d=st.sampled_from([1, 3, 62, 63, 64, 200]), seed=st.integers(0, 10_000))
-@settings(max_examples=25)
+@_drawn
 def test_every_subset_gets_the_best_of_those_inside_it_and_no_other(kind: str, k: int, d: int, seed: int) -> None:
     draw = random.Random(seed)
     subsets, measured = _subsets(kind, k, d, draw), _measured(k, d, draw)
@@ -58,8 +60,7 @@ def test_every_subset_gets_the_best_of_those_inside_it_and_no_other(kind: str, k
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-@given(k=st.sampled_from([1, 2, 7, 40]), d=st.sampled_from([1, 3, 62, 63, 64, 200]), seed=st.integers(0, 10_000))
-@settings(max_examples=25)
+@_drawn
 def test_lower_bounds_and_proofs_go_to_the_subsets_inside(kind: str, k: int, d: int, seed: int) -> None:
     draw = random.Random(seed)
     subsets, measured = _subsets(kind, k, d, draw), _measured(k, d, draw)
