@@ -26,6 +26,7 @@ import torch
 
 import holdfast as hf
 from holdfast.data import image_folder, imagenet_classifier, photos
+from holdfast.models.torch import layers_of
 from holdfast.robustness import Rows
 from holdfast.robustness.radii import Measurements
 from holdfast.robustness.sharing import share_witnesses
@@ -175,7 +176,7 @@ def timed(
     for name, task in tasks.items():
         taken = []
         for _ in range(1 + repeats):
-            before, inside = cases.model.queries, Inside(cases.model)
+            before, inside = cases.model.queries, Inside(layers_of(cases.model))
             wait(cases.x.is_cuda)
             began = time.perf_counter()
             with inside if speed is None else contextlib.nullcontext():

@@ -46,6 +46,22 @@ def chunked(work: Callable[[slice], Result], rows: int, size: int) -> Iterator[t
             torch.cuda.empty_cache()
 
 
+def rounded_up(rows: int) -> int:
+    """Return the next batch size of a series in which each is at most a half larger than the one before.
+
+    >>> [rounded_up(rows) for rows in (1, 5, 7, 9, 13, 40)]
+    [1, 6, 8, 12, 16, 48]
+
+    Args:
+        rows: The number of rows, at least 1.
+
+    Returns:
+        The smallest power of two, or three times a power of two, that is not smaller.
+    """
+    power = 1 << (rows - 1).bit_length()
+    return 3 * power // 4 if power >= 4 and rows <= 3 * power // 4 else power
+
+
 def memory_budget(device: torch.device) -> int:
     """Return how many bytes results kept between passes may use: 1 GiB on a CPU, a sixteenth of a GPU's memory."""
     return torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 2**30

@@ -113,7 +113,7 @@ def _joined(parts: list[_Selected], cases: Cases, count: Tensor, method: str) ->
         count,
         method,
         torch.cat(uncertain) if known else None,
-        uninformative_orders(never, equal),
+        uninformative_orders(never, equal) + cases.model.notes,
         never | equal,
     )
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from holdfast.chunks import out_of_memory
+from holdfast.chunks import out_of_memory, rounded_up
 from holdfast.clock import now
 from holdfast.settings import Settings
 
@@ -37,8 +37,8 @@ class Execution(Settings):
         exact_decisions: Compute decisions in full single precision, where torch would let a GPU round the factors of
             convolutions to ten bits.
         low_precision: The precision of gradients by which a search claims nothing; None: full precision.
-        pad_batches: Fill batches up to powers of two, because a GPU takes seconds to prepare a large network for each
-            new batch size.
+        pad_batches: Fill batches up to few different sizes, because a GPU takes seconds to prepare a large network for
+            each new batch size.
     """
 
     fold: bool = False
@@ -61,7 +61,7 @@ class Execution(Settings):
 
     def size(self, rows: int) -> int:
         """Return how many rows to put through the network for this many rows."""
-        return 1 << (rows - 1).bit_length() if self.pad_batches else rows
+        return rounded_up(rows) if self.pad_batches else rows
 
     def deciding(self) -> AbstractContextManager[None]:
         """Return the context in which the network itself computes decisions."""

@@ -49,6 +49,15 @@ class Queries:
         return Queries(self.forward - other.forward, self.gradient - other.gradient)
 
 
+class Step(Protocol):
+    """A step of a search: a function of tensors that asks a model. Equal steps compute the same function."""
+
+    def __call__(self, model: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Compute new tensors. Nothing but the model's count of queries may change."""
+
+    def __hash__(self) -> int: ...
+
+
 class Model(ABC):
     """A classifier: it maps rows ``[R, *shape]`` to scores ``[R, classes]``.
 
@@ -109,6 +118,27 @@ class Model(ABC):
     @abstractmethod
     def on(self, device: torch.device | str) -> Model:
         """Return this model on a device: itself if it is there, a copy otherwise."""
+
+    def run(self, step: Step, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Run a step of a search. A model on a GPU may record the step and replay it, with the same result.
+
+        Args:
+            step: The step.
+            tensors: Its arguments; the first one has one entry for each row.
+
+        Returns:
+            What the step returns.
+        """
+        return step(self, *tensors)
+
+    def records(self, rows: int) -> bool:
+        """Return whether steps of this many rows are recorded, so that few different batch sizes are best."""
+        return False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about how the model was computed that the reader of results needs."""
+        return ()
 
     def warn_if_saturated(self, scores: Tensor) -> None:  # noqa: B027  # most models have nothing to warn about
         """Warn if scores ``[R, classes]`` are rounded so that gradients vanish."""

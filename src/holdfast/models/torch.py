@@ -28,7 +28,8 @@ from holdfast.models.frame import (
     read_rows,
     shown_bounds,
 )
-from holdfast.models.model import Access, DifferentiableModel, Model, Queries
+from holdfast.models.model import Access, DifferentiableModel, Model, Queries, Step
+from holdfast.models.recording import Recordings
 from holdfast.models.scores import Scores
 
 _CPU_ACTIVATIONS = 16 * 2**20  # bytes, about the cache of one core: larger batches are slower
@@ -98,6 +99,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         self._classes: tuple[str, ...] = ()
         self._scores: Scores | None = None  # known after the first call
         self._form: nn.Module | None = None  # the module as the execution computes it
+        self._recordings = Recordings(self.module)
 
     def __repr__(self) -> str:
         output = "not asked yet" if self._scores is None else self._scores.kind
@@ -143,6 +145,19 @@ class TorchModel(AskableModel, DifferentiableModel):
         self.queries += Queries(forward=len(rows), gradient=len(rows))
         return logits.detach(), slope
 
+    def run(self, step: Step, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return self._recordings.run(self, step, tensors)
+
+    def records(self, rows: int) -> bool:
+        return self._recordings.wants(rows, self.device)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        refused = self._recordings.refused
+        if refused is None:
+            return ()
+        return (f"the network could not be recorded for the GPU ({refused}): the search took longer, nothing else.",)
+
     def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         self._probe(rows)
         self.queries += Queries(forward=len(rows), gradient=len(rows))
@@ -163,12 +178,13 @@ class TorchModel(AskableModel, DifferentiableModel):
         """Return a copy with another module, and the same bounds, class names, execution and counts so far."""
         other = copy.copy(self)
         other.module, other._chunks, other._scores, other._form = module, {}, None, None
+        other._recordings = Recordings(module)
         return other
 
     def with_classes(self, classes: Sequence[str]) -> TorchModel:
         """Return a copy with these names of classes."""
         other = copy.copy(self)
-        other._names, other._scores = read_class_names(classes), None
+        other._names, other._scores, other._recordings = read_class_names(classes), None, Recordings(self.module)
         return other
 
     def on(self, device: torch.device | str) -> TorchModel:

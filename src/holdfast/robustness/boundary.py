@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import chunked
+from holdfast.features import Features
 from holdfast.models.model import differentiable
 from holdfast.robustness.norms import Norm, norm_of
-from holdfast.robustness.rows import Rows, box, margin
+from holdfast.robustness.rows import Rows, box
 from holdfast.robustness.shares import LinearBoundary
 from holdfast.robustness.steps import clip, descent_limit
 
@@ -118,34 +120,28 @@ def _approach(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: 
     """Approach the boundary with each near class by projection onto linearised boundaries."""
     b, k = moving.shape[:2]
     c = near_classes.aim.shape[1]
-    total, device = b * k * c, cases.x.device
+    total, device, features = b * k * c, cases.x.device, cases.features
     radius, reachable = cases.x.new_empty(total), torch.zeros(total, dtype=torch.bool, device=device)
-    worth = cases.x.new_empty(total, cases.features.count)
+    worth = cases.x.new_empty(total, features.count)
     move = cases.x.new_empty(total, cases.x[0].numel())
     logits = cases.x.new_empty(total, len(cases.model.classes))
     changed = torch.zeros(total, dtype=torch.bool, device=device)
     low = near_classes.low_precision and differentiable(cases.model).low_precision
+    approach = _Approach(norm, steps, tuple(cases.x.shape[1:]), features.count, low)
 
     def work(piece: slice) -> None:
         row = torch.arange(piece.start, piece.stop, device=device)
         case, subset, slot = row // (k * c), row // c % k, row % c
-        own = cases[case]
-        rows = Rows.of(own, moving[case, subset][:, None], slice(0, len(row)))
-        aim = near_classes.aim[case, slot]
-        delta = clip(near_classes.move[case, subset % near_classes.move.shape[1], slot], rows.low, rows.high)
-        for step in range(steps):
-            scores, value, slope = rows.gradient(
-                delta, lambda z: margin(z, rows.label, rows.target, aim), low_precision=low
-            )
-            changed[piece] |= value < 0
-            drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
-            last = step == steps - 1
-            goal = norm.nearest(slope, drop if last else _OVERSHOOT * drop, rows.low, rows.high)
-            if not last:
-                delta = goal if step == 0 else torch.lerp(delta, goal, _STEP_SHARE)
-        reachable[piece], radius[piece], share = _shares(slope, drop, goal, rows, own, norm)
-        worth[piece] = radius[piece, None] * norm.relative_effects(share, moving[case, subset])
-        move[piece], logits[piece] = goal, scores
+        reachable[piece], radius[piece], worth[piece], move[piece], logits[piece], changed[piece] = cases.model.run(
+            approach,
+            cases.x.flatten(1)[case],
+            cases.label[case],
+            cases.target[case],
+            near_classes.aim[case, slot],
+            moving[case, subset],
+            near_classes.move[case, subset % near_classes.move.shape[1], slot],
+            features.ids if len(features.ids) == 1 else features.ids[case],
+        )
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
@@ -162,22 +158,74 @@ def _approach(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: 
     )
 
 
+@dataclass(frozen=True)
+class _Approach:
+    """All steps towards the boundary with one class, for R rows, and the effects of the features there.
+
+    Attributes:
+        norm: The norm.
+        steps: Gradients.
+        shape: The shape of one input.
+        count: The number of features.
+        low_precision: Whether gradients may be less exact.
+    """
+
+    norm: Norm
+    steps: int
+    shape: tuple[int, ...]
+    count: int
+    low_precision: bool
+
+    def __call__(self, model: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Approach.
+
+        Args:
+            model: The model.
+            tensors: Inputs ``[R, n]``, labels, targets and classes to head for ``[R]``, features that may move
+                ``[R, d]``, moves to start from ``[R, n]``, and the ids of the features.
+
+        Returns:
+            Whether each boundary is in reach, its radius, the effects ``[R, d]``, the moves ``[R, n]``, the logits at
+            the last point, and whether the decision changed anywhere.
+        """
+        x, label, target, aim, moving, start, ids = tensors
+        features = Features(ids, self.count)
+        shaped = x.view(-1, *self.shape)
+        edges = box(model, shaped)
+        held = ~features.expand(moving).expand_as(shaped)
+        low, high = (edge.masked_fill(held, 0).flatten(1) for edge in edges)
+        rows = Rows(model, self.shape, x, low, high, label, target)
+        delta, changed = clip(start, low, high), torch.zeros_like(label, dtype=torch.bool)
+        for step in range(self.steps):
+            logits, value, slope = rows.gradient(
+                delta, lambda logits: rows.margin(logits, aim), low_precision=self.low_precision
+            )
+            changed = changed | (value < 0)
+            drop = (value - torch.linalg.vecdot(slope, delta)).clamp_min(0)
+            last = step == self.steps - 1
+            goal = self.norm.nearest(slope, drop if last else _OVERSHOOT * drop, low, high)
+            if not last:
+                delta = goal if step == 0 else torch.lerp(delta, goal, _STEP_SHARE)
+        box_limit = descent_limit(slope, *(edge.flatten(1) for edge in edges))
+        reachable, radius, share = _shares(slope, drop, goal, rows, box_limit, features, self.norm)
+        worth = radius[:, None] * self.norm.relative_effects(share, moving)
+        return reachable, radius, worth, goal, logits, changed
+
+
 def _shares(
-    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, own: Cases, norm: Norm
+    slope: Tensor, drop: Tensor, goal: Tensor, rows: Rows, box_limit: Tensor, features: Features, norm: Norm
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return whether each boundary is in reach, its linearised radius ``[R]``, and the features' shares ``[R, d]``.
 
-    ``own`` is the case of each row. Where a drop has no price, the radius is extrapolated and the shares are what each
-    feature could add to the drop.
+    Where a drop has no price, the radius is extrapolated and the shares are what each feature could add to the drop.
     """
-    low, high = (edge.flatten(1) for edge in box(own.model, own.x))
     gained = -(slope * goal).sum(1)
     reachable = gained >= 0.999 * drop
     # Where no coordinate moves, there is nothing to extrapolate from: farther than all others.
     beyond = torch.where(gained > 0, norm.length(goal) * drop / gained, 1e6 * drop / norm.dual.length(slope))
     radius = torch.where(reachable, norm.length(goal), beyond).nan_to_num(1e12, posinf=1e12).clamp(1e-12, 1e12)
-    limits = descent_limit(slope, rows.low, rows.high), descent_limit(slope, low, high)
-    boundary = LinearBoundary(slope, drop, goal, *limits, radius, own)
+    limit = descent_limit(slope, rows.low, rows.high)
+    boundary = LinearBoundary(slope, drop, goal, limit, box_limit, radius, features, rows.shape)
     share, priced = norm.shares(boundary)
     return reachable, radius, torch.where((reachable & priced)[:, None], share, boundary.potential()).nan_to_num(0)
 

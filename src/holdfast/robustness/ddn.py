@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from holdfast.robustness.norms import Norm
-from holdfast.robustness.search import Search, cosine_decay
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.search import Best, Search, cosine_decay
 
 
 def ddn(
@@ -33,19 +37,39 @@ def ddn(
     stride = search.norm.stride if stride is None else stride
     radius = search.best_radius() if radius is None else radius
     delta = search.best_delta() if start is None else start
-    able = torch.isfinite(radius) & (radius > 0)
-    if not bool(able.all()):
-        search, delta, radius = search.part(able), delta[able], radius[able]
+    search, taken = search.batch(torch.isfinite(radius) & (radius > 0))
     if not len(search.rows):
         return
-    norm = search.norm
+    rows, best, delta, radius = search.rows, search.best(), delta[taken], radius[taken]
+    ends = (0.03, 0.005), (stride, 0.03)
+    schedule = [[cosine_decay(step, steps, *pair) for pair in ends] for step in range(steps)]
+    shares = torch.tensor(schedule).to(rows.x).unbind()
     for step in range(steps):
-        changed, _, slope = search.evaluate(delta)
-        if step == steps - 1:
-            return
-        rows, length = search.rows, norm.length(delta)
-        shrink = cosine_decay(step, steps, 0.03, 0.005)
+        last = step == steps - 1 and not rows.model.records(len(rows))  # a recording of its own would cost more
+        kind = _Step(search.norm, direction or search.norm, rows.shape, last)
+        delta, radius, *known = rows.model.run(kind, *rows.tensors, shares[step], delta, radius, *best)
+        best = Best(*known)
+    search.update(best)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step of all rows: evaluate, adapt the spheres, and move unless it is the last."""
+
+    norm: Norm
+    direction: Norm
+    shape: tuple[int, ...]
+    last: bool
+
+    def __call__(self, model: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        rows, (shares, delta, radius, *known) = Rows(model, self.shape, *tensors[:5]), tensors[5:]
+        shrink, stride = shares.unbind()
+        logits, value, slope = rows.gradient(delta, rows.margin)
+        changed, length = value < 0, self.norm.length(delta)
+        best = Best(*known).improved(length, delta, logits, changed)
+        if self.last:
+            return delta, radius, *best
         radius = torch.where(changed, torch.minimum(radius, length) * (1 - shrink), radius * (1 + shrink))
-        radius = torch.minimum(radius, search.best_radius() * (1 - 0.002))
-        move = cosine_decay(step, steps, stride, 0.03) * (direction or norm).ddn_step(slope * rows.free, delta, radius)
-        delta = norm.project(delta - move, radius, rows.low, rows.high)
+        radius = torch.minimum(radius, best.radius * (1 - 0.002))
+        move = stride * self.direction.ddn_step(slope * rows.free, delta, radius)
+        return self.norm.project(delta - move, radius, rows.low, rows.high), radius, *best

@@ -101,7 +101,7 @@ class Robustness(Settings, ABC):
             self.bound,
             cases.model.queries - before,
             repr(self),
-            notes_on(measured, gap, self.bound),
+            notes_on(measured, gap, self.bound) + cases.model.notes,
             gap,
         )
 

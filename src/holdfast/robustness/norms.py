@@ -36,6 +36,14 @@ class Norm(ABC):
         return f"{type(self).__name__}()"
 
     @final
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    @final
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    @final
     def length(self, delta: Tensor) -> Tensor:
         """Return ``||delta||_p`` of each row, ``[R]``."""
         length: Tensor = torch.linalg.vector_norm(delta.flatten(1), self.p, dim=1)

@@ -14,7 +14,7 @@ from holdfast.chunks import chunked
 from holdfast.models.model import Access
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import Search
+from holdfast.robustness.search import Search, flat_gradient
 from holdfast.settings import Count, Natural, Positive
 
 
@@ -141,7 +141,7 @@ class PGD(Attack):
             changed, _, slope = search.evaluate(delta, aim, self.loss)
             ever |= changed
             if step == 0:
-                search.record_flat(delta, slope)
+                search.update_flat(flat_gradient(search.rows, delta, slope))
             if step == self.steps or bool(ever.all()):
                 return
             rows = search.rows

@@ -106,6 +106,11 @@ class Rows:
         )
 
     @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The rows as arguments of a step: ``Rows(model, shape, *tensors)`` makes them again."""
+        return self.x, self.low, self.high, self.label, self.target
+
+    @property
     def free(self) -> Tensor:
         """Which coordinates can move: bool ``[R, n]``."""
         return self.low < self.high
@@ -140,9 +145,13 @@ class Rows:
         logits, slope = differentiable(self.model).gradient(self.points(delta), value, low_precision=low_precision)
         return logits, values[0].detach(), slope.flatten(1)
 
+    def margin(self, logits: Tensor, aim: Tensor | None = None) -> Tensor:
+        """Return the margin of each row, ``[R]``; see ``margin``."""
+        return margin(logits, self.label, self.target, aim)
+
     def changed(self, logits: Tensor) -> Tensor:
         """Return whether each decision is the one that the row asks for, bool ``[R]``."""
-        return margin(logits, self.label, self.target) < 0
+        return self.margin(logits) < 0
 
 
 def box(model: Model, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY
-from holdfast.chunks import chunked
+from holdfast.chunks import chunked, rounded_up
 from holdfast.draws import normal
 from holdfast.robustness.kinds import Moves
 from holdfast.robustness.norms import Norm
-from holdfast.robustness.rows import Rows, margin
+from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip
 
 _Number = TypeVar("_Number", float, Tensor)
@@ -27,6 +28,29 @@ _SAMPLES = 500_000  # the number of the first draw of samples; no other draw has
 _INSIDE = 0.99  # samples are a little nearer than the best witness, so that one that changes the decision is better
 HALVINGS = 7
 """A bisection that finds a boundary within 0.4 % of the witness to 1 / 30,000 of the radius."""
+
+
+class Best(NamedTuple):
+    """The best witness so far of R rows.
+
+    Attributes:
+        radius: Its radius, ``[R]``; ``inf`` without a witness.
+        delta: Its move, ``[R, n]``; 0 without a witness.
+        logits: ``[R, classes]`` there, or at the last point without a witness.
+    """
+
+    radius: Tensor
+    delta: Tensor
+    logits: Tensor
+
+    def improved(self, length: Tensor, delta: Tensor, logits: Tensor, changed: Tensor) -> Best:
+        """Return the better of these witnesses and the moves ``delta [R, n]``, where their decisions ``changed``."""
+        better = changed & (length < self.radius)
+        return Best(
+            torch.where(better, length, self.radius),
+            torch.where(better[:, None], delta, self.delta),
+            torch.where((better | torch.isinf(self.radius))[:, None], logits, self.logits),
+        )
 
 
 class Search:
@@ -53,19 +77,55 @@ class Search:
         self.flat = torch.zeros(len(rows), dtype=torch.bool, device=rows.x.device)
         self.logits: Tensor | None = None
         self._index: Tensor | None = None  # of these rows in the whole search
+        self._count = len(rows)  # rows after so many are copies, which fill up a batch
         self._parent: Search | None = None  # a search that referred to itself would outlive its batch
 
     def part(self, which: Tensor) -> Search:
         """Return a view of some rows, each at most once; what it finds is stored in the whole search."""
+        return self._part(torch.arange(len(self.rows), device=which.device)[which])
+
+    def batch(self, able: Tensor) -> tuple[Search, slice | Tensor]:
+        """Return a view of the rows that are ``able``, bool ``[R]``, for steps that may be recorded.
+
+        If they are recorded, the last row is repeated until the number of rows is one of few.
+
+        Returns:
+            The view, and where its rows stand among these rows.
+        """
+        index = able[: self._count].nonzero()[:, 0]
+        count = len(index)
+        more = rounded_up(count) - count if count and self.rows.model.records(count) else 0
+        if count == self._count and count + more == len(self.rows):
+            return self, slice(None)
+        index = torch.cat([index, index[-1:].expand(more)])
+        part = self._part(index)
+        part._count = count
+        return part, index
+
+    def _part(self, taken: Tensor) -> Search:
         part = object.__new__(Search)
-        part.rows, part.norm, part.seed = self.rows.at(which), self.norm, self.seed
-        part._parent, part._index = self._whole, torch.arange(len(self.rows), device=which.device)[which]
-        part._index = part._index if self._index is None else self._index[part._index]
+        part.rows, part.norm, part.seed = self.rows.at(taken), self.norm, self.seed
+        part._count = len(taken)
+        part._parent, part._index = self._whole, taken if self._index is None else self._index[taken]
         return part
 
     @property
     def _whole(self) -> Search:
         return self if self._parent is None else self._parent
+
+    def best(self) -> Best:
+        """Return the best witness of each of these rows; ``update`` stores better ones."""
+        whole = self._whole
+        if whole.logits is None:
+            whole.logits = whole.rows.x.new_zeros(len(whole.rows), len(whole.rows.model.classes))
+        return Best(self._own(whole.radius), self._own(whole.delta), self._own(whole.logits))
+
+    def update(self, best: Best) -> None:
+        """Store what ``best`` returned, improved."""
+        whole = self._whole
+        whole.radius = self._stored(whole.radius, best.radius)
+        whole.delta = self._stored(whole.delta, best.delta)
+        whole.logits = best.logits if whole.logits is None else self._stored(whole.logits, best.logits)
 
     def best_radius(self) -> Tensor:
         """Return the smallest radius so far of each of these rows, ``[R]``."""
@@ -77,6 +137,12 @@ class Search:
 
     def _own(self, whole: Tensor) -> Tensor:
         return whole if self._index is None else whole[self._index]
+
+    def _stored(self, whole: Tensor, new: Tensor) -> Tensor:
+        """Return the tensor of the whole search with ``new [R]`` in the place of these rows."""
+        if self._index is None:
+            return new
+        return whole.index_copy(0, self._index[: self._count], new[: self._count])
 
     def evaluate(self, delta: Tensor, aim: Tensor | None = None, loss: str = "margin") -> tuple[Tensor, Tensor, Tensor]:
         """Evaluate the model at ``x + delta`` and keep what is better than the best witness.
@@ -96,25 +162,19 @@ class Search:
         return changed, value, slope
 
     def _record(self, delta: Tensor, logits: Tensor, changed: Tensor) -> None:
-        whole, best, length = self._whole, self.best_radius(), self.norm.length(delta)
-        better = changed & (length < best)
-        if whole.logits is None:
-            whole.logits = logits.new_zeros(len(whole.rows), logits.shape[1])
-        self._store(whole.logits, logits, better | torch.isinf(best))
-        self._store(whole.delta, delta, better)
-        self._store(whole.radius, length, better)
+        self.update(self.best().improved(self.norm.length(delta), delta, logits, changed))
 
-    def _store(self, whole: Tensor, new: Tensor, where: Tensor) -> None:
-        """Set ``whole[where] = new[where]`` without a mask as index, which would make a GPU wait."""
-        where = where if new.ndim == 1 else where[:, None]
-        if self._index is None:
-            torch.where(where, new, whole, out=whole)
-        else:
-            whole[self._index] = torch.where(where, new, whole[self._index])
+    def spent_so_far(self) -> Tensor:
+        """Return how many gradients each of these rows has used, ``[R]``."""
+        return self._own(self._whole.spent)
 
-    def count_gradient(self, where: Tensor) -> None:
-        """Count one gradient for some of these rows, bool ``[R]``."""
-        self._store(self._whole.spent, self._own(self._whole.spent) + 1, where)
+    def update_spent(self, spent: Tensor) -> None:
+        """Store how many gradients each of these rows has used, ``[R]``."""
+        self._whole.spent = self._stored(self._whole.spent, spent)
+
+    def update_flat(self, flat: Tensor) -> None:
+        """Mark rows whose gradient is zero at x, bool ``[R]``."""
+        self._whole.flat = self._stored(self._whole.flat, self._own(self._whole.flat) | flat)
 
     def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None]) -> None:
         """Search every row in several ways, as rows of one batch as far as they fit, and keep the best.
@@ -149,30 +209,30 @@ class Search:
             if known is not None:  # a leg without a witness may never have been evaluated
                 logits = torch.where(found[:, None], logits, self._own(known))
             self._record(other.delta[best], logits, found)
-        flat = other.flat.view(-1, len(self.rows)).any(0)
-        self._store(self._whole.flat, flat, flat)
+        self.update_flat(other.flat.view(-1, len(self.rows)).any(0))
 
     def look(self, delta: Tensor) -> Tensor:
         """Evaluate the model at ``x + delta`` without gradients, keep what is better; return the margins ``[R]``."""
         rows = self.rows
         logits = rows.model(rows.points(delta))
-        value = margin(logits, rows.label, rows.target)
+        value = rows.margin(logits)
         self._record(delta, logits, value < 0)
         return value
 
     def tighten(self, halvings: int = HALVINGS) -> None:
         """Move the best witnesses towards x until they are just behind the boundary, by so many halvings."""
-        best = self.best_radius()
-        able = torch.isfinite(best) & (best > 0)
-        search = self if bool(able.all()) else self.part(able)
+        radius = self.best_radius()
+        search, _ = self.batch(torch.isfinite(radius) & (radius > 0))
         if not len(search.rows):
             return
-        delta = search.best_delta().clone()  # which is updated in place
-        inside, outside = (torch.full_like(search.best_radius(), share) for share in (_TIGHTEN, 1.0))
+        rows, best = search.rows, search.best()
+        delta = best.delta
+        inside, outside = (torch.full_like(best.radius, share) for share in (_TIGHTEN, 1.0))
         for _ in range(halvings):
-            middle = (inside + outside) / 2
-            changed = search.look(delta * middle[:, None]) < 0
-            inside, outside = torch.where(changed, inside, middle), torch.where(changed, middle, outside)
+            step = _Halving(self.norm, rows.shape)
+            inside, outside, *known = rows.model.run(step, *rows.tensors, inside, outside, delta, *best)
+            best = Best(*known)
+        search.update(best)
 
     def next_class(self, tried: Tensor) -> Tensor:
         """Return the class with the largest logit at the best witness among those not tried.
@@ -243,15 +303,32 @@ class Search:
             lowest = torch.where(better, value, lowest)
         return begin
 
-    def record_flat(self, delta: Tensor, slope: Tensor) -> None:
-        """Mark rows that can move but have a zero gradient at x, given moves and the gradients there, ``[R, n]``."""
-        free = self.rows.free
-        flat = ~(free & (slope != 0)).any(1) & free.any(1) & (delta == 0).all(1)
-        self._store(self._whole.flat, flat, flat)
-
     def moves(self) -> Moves:
         """Return the best moves and the flat rows."""
         return Moves(self.delta, self.flat)
+
+
+def flat_gradient(rows: Rows, delta: Tensor, slope: Tensor) -> Tensor:
+    """Return which rows can move but have a zero gradient at x, given moves and the gradients there, ``[R, n]``."""
+    free = rows.free
+    return ~(free & (slope != 0)).any(1) & free.any(1) & (delta == 0).all(1)
+
+
+@dataclass(frozen=True)
+class _Halving:
+    """One halving of the stretch of each move ``delta`` in which its decision changes."""
+
+    norm: Norm
+    shape: tuple[int, ...]
+
+    def __call__(self, model: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        rows, (inside, outside, delta, *known) = Rows(model, self.shape, *tensors[:5]), tensors[5:]
+        middle = (inside + outside) / 2
+        moved = delta * middle[:, None]
+        logits = model(rows.points(moved))
+        changed = rows.changed(logits)
+        best = Best(*known).improved(self.norm.length(moved), moved, logits, changed)
+        return torch.where(changed, inside, middle), torch.where(changed, middle, outside), *best
 
 
 def cosine_decay(step: int, steps: int, first: _Number, last: float) -> _Number:
@@ -264,4 +341,4 @@ def _loss(logits: Tensor, rows: Rows, aim: Tensor | None, loss: str) -> Tensor:
     if loss == "logit":
         pivot = torch.where(targeted, rows.target, rows.label)[:, None]
         return torch.where(targeted, -1.0, 1.0).to(logits) * logits.gather(1, pivot)[:, 0]
-    return margin(logits, rows.label, rows.target, aim)
+    return rows.margin(logits, aim)

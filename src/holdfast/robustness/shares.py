@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.features import Features
 from holdfast.robustness.steps import multiplier
 
 
@@ -22,7 +22,8 @@ class LinearBoundary:
         limit: How far each coordinate may move against its slope, inside mask and box, ``[R, n]``.
         box_limit: The same if the mask allowed every coordinate, ``[R, n]``.
         radius: The norm of ``move``, extrapolated where the boundary is out of reach, ``[R]``.
-        cases: The case of each row; its features sum coordinates.
+        features: The features, which sum coordinates; their ids are shared or those of each row.
+        shape: The shape of one input.
     """
 
     slope: Tensor
@@ -31,7 +32,8 @@ class LinearBoundary:
     limit: Tensor
     box_limit: Tensor
     radius: Tensor
-    cases: Cases
+    features: Features
+    shape: tuple[int, ...]
 
     @property
     def size(self) -> Tensor:
@@ -40,11 +42,11 @@ class LinearBoundary:
 
     def pool(self, values: Tensor) -> Tensor:
         """Sum coordinates ``[R, n]`` to features ``[R, d]``."""
-        return self.cases.features.pool(values.view_as(self.cases.x))
+        return self.features.pool(values.view(-1, *self.shape))
 
     def spread(self, values: Tensor) -> Tensor:
         """Give each coordinate ``[R, n]`` the value of its feature ``[R, d]``."""
-        return self.cases.features.spread(values).expand_as(self.cases.x).flatten(1)
+        return self.features.spread(values).expand(-1, *self.shape).flatten(1)
 
     def potential(self) -> Tensor:
         """Return the share of each feature in the largest drop that the box allows, ``[R, d]``."""
