@@ -14,7 +14,7 @@ import holdfast as hf
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(hf.__path__, "holdfast.")
-    if module.name not in ("holdfast.__main__", "holdfast.interop.quantus")
+    if module.name not in ("holdfast.__main__", "holdfast.interop.quantus", "holdfast.kernels")
 ]
 
 

@@ -25,6 +25,7 @@ ORDER = [
     "settings",
     "tensors",
     "chunks",
+    "kernels",
     "sizes",
     "feature_shapes",
     "features",

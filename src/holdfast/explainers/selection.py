@@ -127,8 +127,10 @@ def _select(
     place = torch.zeros_like(present, dtype=torch.long)
     doubtful, cuts, equal = torch.zeros_like(goal), 0, torch.zeros_like(goal, dtype=torch.bool)
     changed = torch.zeros_like(goal, dtype=torch.bool)
-    total, turn, searched = int(goal.sum()), 0, False
-    while int(taken.sum()) < total:
+    # How many features are chosen after each turn is known at once: asking a GPU at every turn would make it wait.
+    plan = list(zip(goal.tolist(), joins.tolist(), present.sum(1).tolist(), strict=True))
+    searched = False
+    for turn in range(max(-(-most // max(1, step)) for most, step, _ in plan)):
         unchosen = present & ~chosen
         estimate = value(chosen, unchosen, turn)
         changed = changed | estimate.changed
@@ -141,12 +143,14 @@ def _select(
                     break
         rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
         new = rank < torch.minimum(joins, goal - taken)[:, None]
-        next_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
-        if estimate.error is not None and bool(torch.isfinite(next_best).any()):
+        done = [min(most, (turn + 1) * step) for most, step, _ in plan]
+        left = any(number < count for number, (_, _, count) in zip(done, plan, strict=True))
+        if estimate.error is not None and left:
+            next_best = score.masked_fill(new, -math.inf).amax(1, keepdim=True)
             doubtful, cuts = doubtful + (new & (score - estimate.error <= next_best)).sum(1), cuts + 1
         place = torch.where(new, taken[:, None] + rank, place)
-        chosen, taken, turn = chosen | new, taken + new.sum(1), turn + 1
-        report(int(taken.sum()))
+        chosen, taken = chosen | new, taken + new.sum(1)
+        report(sum(done))
     never = ~changed if searched else _never_changes(cases, objective, changed)
     later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
     place = torch.where(chosen, place, taken[:, None] + later)

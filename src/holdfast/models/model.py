@@ -132,7 +132,7 @@ class Model(ABC):
         return step(self, *tensors)
 
     def records(self, rows: int) -> bool:
-        """Return whether steps of this many rows are recorded, so that few different batch sizes are best."""
+        """Return whether steps of this many rows are worth a recording, so that few different batch sizes are best."""
         return False
 
     @property

@@ -42,10 +42,6 @@ class Recordings:
         self._memory: Any = None  # recordings share their memory: one is replayed at a time
         self._lock = RLock()
 
-    def wants(self, rows: int, device: torch.device) -> bool:
-        """Return whether steps of this many rows are recorded."""
-        return device.type == "cuda" and self.refused is None and rows <= _MOST
-
     def run(self, model: Model, step: Step, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Run a step: replay its recording, or record it, or run it as it stands.
 
@@ -57,7 +53,7 @@ class Recordings:
         Returns:
             What the step returns.
         """
-        if not self.wants(len(tensors[0]), tensors[0].device) or not _can_record():
+        if self.refused is not None or not should_record(len(tensors[0]), tensors[0].device) or not _can_record():
             return step(model, *tensors)
         key = step, tuple((tensor.shape, tensor.dtype) for tensor in tensors)
         with self._lock:
@@ -126,6 +122,11 @@ class _Recording:
         self._graph.replay()
         model.queries += self._spent
         return tuple(output.clone() for output in self._outputs)
+
+
+def should_record(rows: int, device: torch.device) -> bool:
+    """Return whether steps of this many rows are worth a recording."""
+    return device.type == "cuda" and rows <= _MOST
 
 
 def _can_record() -> bool:

@@ -29,7 +29,7 @@ from holdfast.models.frame import (
     shown_bounds,
 )
 from holdfast.models.model import Access, DifferentiableModel, Model, Queries, Step
-from holdfast.models.recording import Recordings
+from holdfast.models.recording import Recordings, should_record
 from holdfast.models.scores import Scores
 
 _CPU_ACTIVATIONS = 16 * 2**20  # bytes, about the cache of one core: larger batches are slower
@@ -149,7 +149,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         return self._recordings.run(self, step, tensors)
 
     def records(self, rows: int) -> bool:
-        return self._recordings.wants(rows, self.device)
+        return should_record(rows, self.device)
 
     @property
     def notes(self) -> tuple[str, ...]:

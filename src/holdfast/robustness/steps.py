@@ -2,13 +2,16 @@
 
 Rows are flat, ``[R, n]``. Mask and box are one interval ``low <= delta <= high`` for each coordinate: outside the
 subset ``low = high = 0``. Every step stays inside it, so no move leaves the mask. Steps are exact, with one exception
-on GPUs that ``multiplier`` describes. If the interval does not allow the drop or the radius that was asked for, the
-result is the farthest move that it allows.
+on GPUs without Triton that ``multiplier`` describes. If the interval does not allow the drop or the radius that was
+asked for, the result is the farthest move that it allows.
 
 ``masked_fill`` replaces ``torch.where(mask, x, 0)`` here: the latter copies the number to a GPU each time.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -38,16 +41,21 @@ def multiplier(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, exact
         limit: The largest move of each coordinate, ``[R, n]``, possibly infinite.
         value: What a unit of each coordinate's move adds, ``[R, n]``.
         goal: ``[R]``.
-        exact: Iterate to the root on a GPU too. Otherwise a GPU stops after six kinks, because a test for the end
-            would make it wait; a few rows then fall a little short of the goal.
+        exact: Iterate to the root in any case. Otherwise a GPU without Triton stops after six kinks, because a test
+            for the end would make it wait; a few rows then fall a little short of the goal.
 
     Returns:
         t ``[R]``; a very large number where the goal is out of reach.
     """
+    largest = torch.finfo(goal.dtype).max ** 0.25
+    fused = _fused_newton() if weight.is_cuda else None
+    if fused is not None:
+        root: Tensor = fused(weight, limit, value, goal, largest)
+        return root
     idle, none = weight == 0, torch.zeros_like(weight[:1, :1])
     stop = (limit / weight).masked_fill_(idle, 0)
     gain, most = value * weight, (value * limit).masked_fill_(idle, 0)
-    huge = torch.full_like(goal[:1], torch.finfo(goal.dtype).max ** 0.25)
+    huge = torch.full_like(goal[:1], largest)
     t = torch.zeros_like(goal)
     untested = weight.is_cuda and not exact
     for _ in range(_GPU_KINKS if untested else weight.shape[1] + 1):
@@ -59,6 +67,16 @@ def multiplier(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, exact
         if not untested and bool((t <= before * (1 + 1e-6)).all()):
             break
     return t
+
+
+@cache
+def _fused_newton() -> Callable[..., Tensor] | None:
+    """Return the same as one kernel; None where Triton is not installed."""
+    try:
+        from holdfast.kernels import newton_root  # only here: Triton takes half a second to import
+    except ImportError:
+        return None
+    return newton_root
 
 
 def scale_to_length(size: Tensor, limit: Tensor, radius: Tensor) -> Tensor:

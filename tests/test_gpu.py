@@ -1,0 +1,182 @@
+"""What only a GPU can show. Run it on one with ``pytest tests/test_gpu.py``; elsewhere it is skipped."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import holdfast as hf
+from holdfast.models.recording import Recordings
+from holdfast.models.torch import layers_of
+from holdfast.robustness.steps import multiplier
+from toys import small_net, tiny_photo_net
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that CUDA can use")
+
+NORMS = (1.0, 2.0, math.inf)
+SIZES = tuple(size / 100 for size in range(5, 50, 5))
+
+
+def _digit(refused: str | None = None) -> hf.Cases:
+    model = hf.TorchModel(hf.data.mnist_cnn().module.to("cuda"), bounds=(0, 1))
+    model._recordings.refused = refused
+    return model.ask(hf.data.mnist().x[:1].to("cuda"))
+
+
+def _small(module: nn.Module) -> tuple[hf.Cases, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    model = hf.TorchModel(module.to("cuda"), bounds=(-2, 2))
+    x = torch.randn(2, 12, generator=generator).double().clamp(-2, 2).to("cuda")
+    return model.ask(x), torch.rand(2, 3, 12, generator=generator).to("cuda") < 0.6
+
+
+def _recordings(cases: hf.Cases) -> Recordings:
+    return layers_of(cases.model)._recordings
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_replayed_searches_are_equal_bit_for_bit(p: float) -> None:
+    radii = []
+    for refused in ("for this test", None):
+        cases = _digit(refused)
+        subsets = ~hf.Grad()(cases).top(SIZES)
+        method = hf.Judge.quick(p)
+        radii.append(method(cases, subsets))
+        if refused is None:
+            assert len(_recordings(cases)._kept) > 5
+            assert _recordings(cases).refused is None
+            assert torch.equal(radii[-1].radius, method(cases, subsets).radius), "also when nothing is recorded anew"
+    assert torch.equal(radii[0].radius, radii[1].radius)
+    assert radii[0].queries == radii[1].queries
+
+
+def test_replayed_boundary_normals_give_the_same_order() -> None:
+    orders = [hf.GreedyAS.quick()(_digit(refused)).order for refused in ("for this test", None)]
+    assert torch.equal(*orders)
+
+
+def test_low_precision_is_recorded_too() -> None:
+    x = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0)).to("cuda")
+    orders = []
+    for refused in ("for this test", None):
+        execution = hf.Execution.for_images("cuda")
+        model = hf.TorchModel(tiny_photo_net().to("cuda"), bounds=(0, 1), execution=execution)
+        model._recordings.refused = refused
+        orders.append(hf.GreedyAS(step=1)(model.ask(x, features="patches:16")).order)
+    assert torch.equal(*orders)
+
+
+class Branching(nn.Module):
+    """Looks at its values to decide what to compute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = small_net()
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = self.net(x)
+        return z * 1.0 if bool(x.sum() > 0) else z + 0.0
+
+
+class Selecting(Branching):
+    """Computes rows that it selects, so that shapes depend on values."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.net(x)
+        positive = x.sum(1) > 0
+        out[positive] = self.net(x[positive])
+        return out
+
+
+class Stateful(Branching):
+    """Returns a little more at every call."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        out: Tensor = self.net(x)
+        return out + 0.05 * (self.calls % 2) * out.detach().abs().max() * torch.eye(4).to(out)[:1]
+
+
+class OnCpu(Branching):
+    """Computes a part on the CPU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.net(x)
+        return out + x.detach().cpu().mean().to(x) * 0
+
+
+@pytest.mark.parametrize("kind", [Branching, Selecting, OnCpu])
+def test_a_network_that_cannot_be_recorded_gives_the_same_answer_and_a_note(kind: type[nn.Module]) -> None:
+    cases, subsets = _small(kind().eval())
+    radii = hf.Judge.quick()(cases, subsets)
+    assert any("could not be recorded for the GPU" in note for note in radii.notes)
+    plain, _ = _small(small_net())
+    _recordings(plain).refused = "for this test"
+    torch.testing.assert_close(radii.radius, hf.Judge.quick()(plain, subsets).radius, rtol=1e-6, atol=0)
+    again, _ = _small(small_net())
+    assert hf.Judge.quick()(again, subsets).notes == tuple(note for note in radii.notes if "recorded" not in note), (
+        "another network can still be recorded"
+    )
+
+
+def test_a_network_that_keeps_state_is_not_replayed() -> None:
+    cases, subsets = _small(Stateful().eval())
+    radii = hf.MinNorm()(cases, subsets)
+    assert any("computes something else" in note for note in radii.notes)
+
+
+@pytest.fixture
+def neighbour() -> Iterator[None]:
+    """Another thread that uses the GPU all the time."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            torch.rand(500, 500, device="cuda").matmul(torch.rand(500, 500, device="cuda")).sum().item()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+def test_recording_works_while_another_thread_uses_the_gpu(neighbour: None) -> None:
+    cases = _digit()
+    subsets = ~hf.Grad()(cases).top(SIZES)
+    radius = hf.MinNorm()(cases, subsets).radius
+    assert torch.equal(radius, hf.MinNorm()(cases, subsets).radius)
+
+
+def test_two_threads_share_a_model() -> None:
+    cases = _digit()
+    subsets = ~hf.Grad()(cases).top(SIZES)
+    radius, found = hf.MinNorm()(cases, subsets).radius, []
+    threads = [threading.Thread(target=lambda: found.append(hf.MinNorm()(cases, subsets).radius)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert all(torch.equal(radius, one) for one in found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("n", [1, 7, 784, 5000])
+def test_the_kernel_solves_what_torch_solves(n: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(n)
+    weight, limit, value = (torch.rand(33, n, generator=generator, dtype=dtype) for _ in range(3))
+    weight[torch.rand(33, n, generator=generator) < 0.2] = 0
+    limit[torch.rand(33, n, generator=generator) < 0.1] = math.inf
+    limit[torch.rand(33, n, generator=generator) < 0.2] = 0
+    goal = torch.rand(33, generator=generator, dtype=dtype) * n / 4
+    goal[0] = 0
+    ours = multiplier(weight.to("cuda"), limit.to("cuda"), value.to("cuda"), goal.to("cuda")).cpu()
+    torch.testing.assert_close(ours, multiplier(weight, limit, value, goal), rtol=1e-4, atol=1e-6)
