@@ -29,12 +29,12 @@ def newton_root(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, larg
     if weight.numel():
         tensors = [one.contiguous() for one in (weight, limit, value, goal)]
         with torch.cuda.device(weight.device):
-            _newton[(rows,)](*tensors, out, n, largest, _KINKS, min(_BLOCK, triton.next_power_of_2(n)))
+            _newton[(rows,)](*tensors, out, n, _KINKS, largest, min(_BLOCK, triton.next_power_of_2(n)))
     return out
 
 
 @triton.jit  # type: ignore[untyped-decorator]  # Triton has no types, and reads none
-def _newton(weight, limit, value, goal, out, n, largest, kinks, block: tl.constexpr):  # type: ignore[no-untyped-def]
+def _newton(weight, limit, value, goal, out, n, kinks, largest: tl.constexpr, block: tl.constexpr):  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64) * n
     wanted = tl.load(goal + tl.program_id(0))
     place = tl.arange(0, block)

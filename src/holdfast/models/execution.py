@@ -23,7 +23,6 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # subclasses may do m
 _TOLERANCE = 1e-3  # largest difference of scores between two forms, relative to the spread of the scores
 _GAIN = 1.05  # another form must be this many times faster
 _LOW_GAIN, _LOW_COSINE = 1.15, 0.9  # half precision must be this much faster, with gradients this similar
-_MANY = 128  # rows that keep a GPU busy: with few, only the launch time is measured
 _ROUNDS, _SECONDS = 3, 0.2  # measurements of each form, and the least duration of one
 
 
@@ -80,14 +79,17 @@ class Execution(Settings):
         if not self.fold and not self.channels_last:
             return module
         try:
-            form = folded(module, rows) if self.fold else module
-            if self.channels_last and rows.ndim == 4:
-                form = _ChannelsLast(copy.deepcopy(form) if form is module else form)
-            with torch.no_grad(), _full_precision():
-                ours, theirs = (one(rows) for one in (form, module))
+            plain = folded(module, rows) if self.fold else module
+            if plain is not module and not _equal_scores(plain, module, rows):
+                return module
+            if not self.channels_last or rows.ndim != 4:
+                return plain
+            form = _ChannelsLast(copy.deepcopy(plain) if plain is module else plain)
+            # A GPU needs seconds to prepare its kernels for a new layout, and the layout changes no number.
+            same = rows.is_cuda and _runs_without_values(form, rows)
+            return form if same or _equal_scores(form, module, rows) else module
         except (RuntimeError, TypeError, KeyError, AttributeError):  # a network that cannot be copied or rebuilt
             return module
-        return form if _equal_scores(ours, theirs) else module
 
 
 _LOCK = RLock()  # the precision of convolutions is one setting for all threads
@@ -189,7 +191,8 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]
     """
     gpu = rows.is_cuda
     plain = Execution(exact_decisions=gpu, pad_batches=gpu)
-    many = rows[torch.arange(min(most, _MANY if gpu else len(rows)), device=rows.device) % len(rows)]
+    # With few rows only the launches of a GPU would be measured.
+    many = rows[torch.arange(max(1, most // 2) if gpu else min(most, len(rows)), device=rows.device) % len(rows)]
     kinds = ((False, False), (True, False), (False, True), (True, True))
     candidates = [replace(plain, fold=fold, channels_last=last) for fold, last in kinds]
     forms = {execution: execution.form(module, rows[:2]) for execution in candidates}
@@ -254,7 +257,19 @@ def _slope(form: nn.Module, rows: Tensor, execution: Execution) -> Tensor:
     return slope
 
 
-def _equal_scores(ours: Tensor, theirs: Tensor) -> bool:
+def _runs_without_values(form: nn.Module, rows: Tensor) -> bool:
+    """Whether a form accepts the layout of its inputs, tried on tensors that have shapes and layouts only."""
+    try:
+        with torch.no_grad():
+            copy.deepcopy(form).to("meta")(rows.to("meta"))
+    except (RuntimeError, TypeError, NotImplementedError):  # among them a decision by values, which says nothing
+        return False
+    return True
+
+
+def _equal_scores(form: nn.Module, module: nn.Module, rows: Tensor) -> bool:
     """Whether two forms give the same scores up to rounding."""
+    with torch.no_grad(), _full_precision():
+        ours, theirs = form(rows), module(rows)
     spread = theirs.float().std(correction=0).clamp_min(torch.finfo(torch.float32).tiny)
     return bool(((ours - theirs).float().abs().max() / spread) <= _TOLERANCE)

@@ -108,9 +108,14 @@ class _Recording:
         self._inputs = [tensor.clone() for tensor in tensors]
         self._given: list[tuple[weakref.ref[Tensor], int] | None] = [None] * len(tensors)
         self._graph = torch.cuda.CUDAGraph()
-        # Other threads may go on using the GPU meanwhile.
-        with torch.cuda.graph(self._graph, pool=memory, capture_error_mode="thread_local"):
-            self._outputs = step(model, *self._inputs)
+        torch.cuda.synchronize()
+        # Not torch.cuda.graph: after a failure it would leave its own stream as the current one.
+        with torch.cuda.stream(torch.cuda.Stream()):
+            self._graph.capture_begin(pool=memory, capture_error_mode="thread_local")  # other threads may go on
+            try:
+                self._outputs = step(model, *self._inputs)
+            finally:
+                self._graph.capture_end()
 
     def replay(self, model: Model, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Return what the step returns for these tensors, and count its queries."""

@@ -90,7 +90,8 @@ def normals(
     norm = norm if isinstance(norm, Norm) else norm_of(norm)
     changed = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
     if near_classes is None:
-        near_classes, changed = _first_classes(cases, moving.any(1, keepdim=True), norm, 2 * steps, classes)
+        later = moving[:, :, 0].numel() * classes
+        near_classes, changed = _first_classes(cases, moving.any(1, keepdim=True), norm, 2 * steps, classes, later)
     boundaries = _approach(cases, moving, near_classes, norm, steps)
     within = boundaries.within_reach()
     return Normals(
@@ -116,8 +117,14 @@ class _Boundaries:
         return self.radius.masked_fill(~self.reachable & self.reachable.any(2, keepdim=True), math.inf)
 
 
-def _approach(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm, steps: int) -> _Boundaries:
-    """Approach the boundary with each near class by projection onto linearised boundaries."""
+def _approach(
+    cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: Norm, steps: int, later: int = 0
+) -> _Boundaries:
+    """Approach the boundary with each near class by projection onto linearised boundaries.
+
+    ``later`` is the number of rows of the next calls. If they are recorded, fewer rows are filled up to so many: a GPU
+    takes seconds to prepare a large network for each number of rows.
+    """
     b, k = moving.shape[:2]
     c = near_classes.aim.shape[1]
     total, device, features = b * k * c, cases.x.device, cases.features
@@ -127,12 +134,14 @@ def _approach(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: 
     logits = cases.x.new_empty(total, len(cases.model.classes))
     changed = torch.zeros(total, dtype=torch.bool, device=device)
     low = near_classes.low_precision and differentiable(cases.model).low_precision
+    filled = total < later <= cases.model.chunk(cases.x) and cases.model.records(later)
     approach = _Approach(norm, steps, tuple(cases.x.shape[1:]), features.count, low)
 
     def work(piece: slice) -> None:
         row = torch.arange(piece.start, piece.stop, device=device)
+        row = row[torch.arange(later, device=device) % total] if filled else row
         case, subset, slot = row // (k * c), row // c % k, row % c
-        reachable[piece], radius[piece], worth[piece], move[piece], logits[piece], changed[piece] = cases.model.run(
+        outputs = cases.model.run(
             approach,
             cases.x.flatten(1)[case],
             cases.label[case],
@@ -142,6 +151,8 @@ def _approach(cases: Cases, moving: Tensor, near_classes: NearestClasses, norm: 
             near_classes.move[case, subset % near_classes.move.shape[1], slot],
             features.ids if len(features.ids) == 1 else features.ids[case],
         )
+        for whole, part in zip((reachable, radius, worth, move, logits, changed), outputs, strict=True):
+            whole[piece] = part[: piece.stop - piece.start]
 
     for _ in chunked(work, total, cases.model.chunk(cases.x)):
         pass
@@ -248,16 +259,18 @@ def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
 # ---------------------------------------------------------------------- which classes
 
 
-def _first_classes(cases: Cases, moving: Tensor, norm: Norm, steps: int, classes: int) -> tuple[NearestClasses, Tensor]:
+def _first_classes(
+    cases: Cases, moving: Tensor, norm: Norm, steps: int, classes: int, later: int
+) -> tuple[NearestClasses, Tensor]:
     """Approach many classes once, from x itself, and keep the nearest."""
     if bool((cases.target != ANY).all()):
         aim = torch.full_like(cases.target, ANY)[:, None]
     else:
-        score = cases.model(cases.x).scatter(1, cases.label[:, None], -math.inf)
+        score = cases.model(cases.x, exact=True).scatter(1, cases.label[:, None], -math.inf)  # as when they were asked
         aim = score.topk(min(max(9, 2 * classes), score.shape[1] - 1)).indices
         aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
     start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
-    boundaries = _approach(cases, moving, NearestClasses(aim, start), norm, steps)
+    boundaries = _approach(cases, moving, NearestClasses(aim, start), norm, steps, later)
     best = boundaries.within_reach()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
     nearest = NearestClasses(aim.gather(1, best), _slots(boundaries.move, best), boundaries.low_precision)
     return nearest, boundaries.changed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -109,16 +108,24 @@ class MinNorm(Attack):
         most = search.spent + min((steps - last) // 2, steps - last - each)
         successive_projection(search, steps - classes * each - last, None, start, draw=draw)
         tried = search.reached_classes()
-        for number in itertools.count():
-            if tried is None:
+        if tried is not None and classes:
+            tried = self._attack_classes(search, tried, search.next_classes(tried, classes), each)
+        while tried is not None:
+            aims = search.next_classes(tried, 1)
+            aims = torch.where((search.spent <= most)[:, None], aims, ANY)
+            if not bool((aims != ANY).any()):
                 break
-            aim = search.next_class(tried)
-            if number >= classes:
-                aim = torch.where(search.spent <= most, aim, ANY)
-            aimed = aim != ANY
-            if not bool(aimed.any()):
-                break
-            tried |= torch.zeros_like(tried).scatter(1, aim.clamp_min(0)[:, None], aimed[:, None])
-            successive_projection(search.part(aimed), each, aim[aimed])
+            tried = self._attack_classes(search, tried, aims, each)
         if last:
             ddn(search, last)
+
+    def _attack_classes(self, search: Search, tried: Tensor, aims: Tensor, steps: int) -> Tensor:
+        """Head for each of the classes ``aims [R, C]`` from x; return ``tried [R, classes]`` with them."""
+
+        def run(part: Search, row: Tensor, leg: Tensor) -> None:
+            aim = aims[row, leg]
+            useful = aim != ANY
+            successive_projection(part.part(useful), steps, aim[useful])
+
+        search.side_by_side(aims.shape[1], run)
+        return tried.scatter(1, torch.where(aims == ANY, search.rows.label[:, None], aims), True)

@@ -210,6 +210,7 @@ class Search:
                 logits = torch.where(found[:, None], logits, self._own(known))
             self._record(other.delta[best], logits, found)
         self.update_flat(other.flat.view(-1, len(self.rows)).any(0))
+        self.update_spent(self.spent_so_far() + other.spent.view(-1, len(self.rows)).sum(0))
 
     def look(self, delta: Tensor) -> Tensor:
         """Evaluate the model at ``x + delta`` without gradients, keep what is better; return the margins ``[R]``."""
@@ -234,20 +235,20 @@ class Search:
             best = Best(*known)
         search.update(best)
 
-    def next_class(self, tried: Tensor) -> Tensor:
-        """Return the class with the largest logit at the best witness among those not tried.
+    def next_classes(self, tried: Tensor, count: int) -> Tensor:
+        """Return the classes with the largest logits at the best witness among those not tried.
 
         Args:
             tried: Bool ``[R, classes]``.
+            count: How many classes.
 
         Returns:
-            Classes ``[R]``; ``ANY`` where none is left or the question has a target.
+            Classes ``[R, count]``; ``ANY`` where none is left or the question has a target.
         """
         if self.logits is None:
-            return torch.full_like(self.rows.label, ANY)
-        score = self.logits.masked_fill(tried, -math.inf)
-        best, aim = score.max(1)
-        return torch.where(torch.isinf(best) | (self.rows.target != ANY), ANY, aim)
+            return self.rows.label.new_full((len(tried), count), ANY)
+        score, aims = self.logits.masked_fill(tried, -math.inf).topk(min(count, tried.shape[1]))
+        return aims.masked_fill(torch.isinf(score) | (self.rows.target != ANY)[:, None], ANY)
 
     def reached_classes(self) -> Tensor | None:
         """Return which classes are the label or the nearest class so far, bool ``[R, classes]``.
