@@ -149,6 +149,16 @@ def test_layers_with_hooks_are_not_recorded(recorder: type[StandIn]) -> None:
     assert len(seen) > 20
 
 
+def test_recording_can_be_switched_off(recorder: type[StandIn]) -> None:
+    cases, subsets = _cases()
+    model = hf.TorchModel(cases.model.module, bounds=(-2, 2), execution=hf.Execution(record=False))  # type: ignore[attr-defined]
+    radii = hf.MinNorm(steps=30)(model.ask(cases.x), subsets)
+    assert recorder.made == 0
+    assert radii.notes == ()
+    assert torch.equal(radii.radius, hf.MinNorm(steps=30)(cases, subsets).radius)
+    assert recorder.made > 0
+
+
 def test_copies_of_a_model_record_anew(recorder: type[StandIn]) -> None:
     cases, subsets = _cases()
     radius = hf.MinNorm(steps=30)(cases, subsets).radius

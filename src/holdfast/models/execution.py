@@ -38,6 +38,8 @@ class Execution(Settings):
         low_precision: The precision of gradients by which a search claims nothing; None: full precision.
         pad_batches: Fill batches up to few different sizes, because a GPU takes seconds to prepare a large network for
             each new batch size.
+        record: Record the steps of searches on a GPU and replay them, where that works. While a step is recorded, for
+            some milliseconds, another thread that draws random numbers on the same GPU fails.
     """
 
     fold: bool = False
@@ -45,6 +47,7 @@ class Execution(Settings):
     exact_decisions: bool = False
     low_precision: torch.dtype | None = None
     pad_batches: bool = False
+    record: bool = True
 
     @classmethod
     def for_images(cls, device: torch.device | str) -> Execution:

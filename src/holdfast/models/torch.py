@@ -146,7 +146,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         return logits.detach(), slope
 
     def run(self, step: Step, *tensors: Tensor) -> tuple[Tensor, ...]:
-        return self._recordings.run(self, step, tensors)
+        return self._recordings.run(self, step, tensors) if self.execution.record else step(self, *tensors)
 
     def records(self, rows: int) -> bool:
         return should_record(rows, self.device)
