@@ -59,6 +59,27 @@ def test_batch_norms_after_convolutions_are_folded_and_nothing_else_changes() ->
     assert folded(plain, torch.rand(2, 3)) is plain
 
 
+class Padded(nn.Conv2d):
+    """A convolution that pads its own input, as in networks from TensorFlow."""
+
+    def __init__(self, sizes: tuple[int, int, int, int]):
+        super().__init__(3, 4, 3)
+        self.own = nn.ZeroPad2d(sizes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.conv2d(self.own(x), self.weight, self.bias, self.stride, self.padding)
+
+
+def test_padding_inside_a_convolution_is_folded_where_both_sides_are_equal() -> None:
+    for sizes, left in (((1, 1, 2, 2), 0), ((0, 1, 0, 1), 1)):
+        module = nn.Sequential(Padded(sizes), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5)).eval()
+        expected = module(X)
+        made = folded(module, X)
+        assert sum(type(layer) is nn.ZeroPad2d for layer in made.modules()) == left
+        torch.testing.assert_close(made(X), expected)
+        torch.testing.assert_close(module(X), expected)
+
+
 def test_a_layer_used_twice_is_not_folded() -> None:
     class Twice(nn.Module):
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Faster ways to compute the same network: folded batch norms, channels last, low precision for search gradients."""
+"""Faster ways to compute a network: folded batch norms and padding, channels last, low precision for gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Execution(Settings):
     """How a model computes its network. Nothing but rounding changes.
 
     Attributes:
-        fold: Fold batch norms into the convolutions before them.
+        fold: Fold batch norms into the convolutions before them, and zero padding into the convolutions that own it.
         channels_last: Store images channels last, as GPUs and newer CPUs prefer.
         exact_decisions: Compute decisions in full single precision, where torch would let a GPU round the factors of
             convolutions to ten bits.
@@ -125,7 +125,7 @@ class _ChannelsLast(nn.Module):
 
 
 def folded(module: nn.Module, rows: Tensor) -> nn.Module:
-    """Return a copy with every batch norm that follows a convolution folded into it.
+    """Return a copy with batch norms folded into the convolutions before them, and padding into its convolution.
 
     One forward pass shows which layer follows which. It does not show whether the output of a convolution is also used
     elsewhere, so compare the outputs of both forms. Hooks are copied.
@@ -160,13 +160,31 @@ def folded(module: nn.Module, rows: Tensor) -> nn.Module:
         for hook in hooks:
             hook.remove()
     once = [(conv, norm) for conv, norm in pairs if calls[conv] == calls[norm] == 1 and _is_fixed(norm)]
-    if not once:
+    padded = [name for layer, name in names.items() if _own_padding(layer)]
+    if not once and not padded:
         return module
     result = copy.deepcopy(module)
     for conv, norm in once:
         result.set_submodule(names[conv], fuse_conv_bn_eval(conv, norm))
         result.set_submodule(names[norm], nn.Identity())
+    for name in padded:
+        layer: Any = result.get_submodule(name)
+        for child, (left, _, top, _) in _own_padding(layer).items():
+            setattr(layer, child, nn.Identity())
+            layer.padding = top, left
     return result.requires_grad_(False)
+
+
+def _own_padding(layer: nn.Module) -> dict[str, tuple[int, int, int, int]]:
+    """Return the names and sizes of the layers inside a convolution that pad its input with as many zeros on both sides.
+
+    Networks that were converted from TensorFlow have them.
+    """
+    if not isinstance(layer, nn.Conv2d) or layer.padding != (0, 0) or layer.padding_mode != "zeros":
+        return {}
+    sizes = {name: child.padding for name, child in layer.named_children() if type(child) is nn.ZeroPad2d}
+    equal = all(left == right and top == bottom for left, right, top, bottom in sizes.values())
+    return sizes if equal and len(sizes) == 1 else {}
 
 
 def _is_plain_convolution(layer: nn.Module) -> bool:
