@@ -102,7 +102,10 @@ def digits(options: argparse.Namespace) -> None:
         f"Judge.{preset}, nine sizes": lambda cases, preset=preset: getattr(hf.Judge, preset)()(cases, subsets)
         for preset in options.judge
     }
-    show(f"{len(cases)} digits together", timed(tasks, cases, bare_speed(cases), min(2, options.repeats)))
+    where, repeats = f"{len(cases)} digits together", min(2, options.repeats)
+    show(where, timed(tasks, cases, bare_speed(cases), repeats))
+    tuned = layers_of(cases.model).tuned(cases.x)
+    show(f"{where}, {tuned.execution}", timed(explanations(LARGEST), tuned.ask(cases.x), None, repeats))
 
 
 # ---------------------------------------------------------------------- photographs

@@ -176,7 +176,7 @@ def folded(module: nn.Module, rows: Tensor) -> nn.Module:
 
 
 def _own_padding(layer: nn.Module) -> dict[str, tuple[int, int, int, int]]:
-    """Return the names and sizes of the layers inside a convolution that pad its input with as many zeros on both sides.
+    """Return names and sizes of the layers inside a convolution that pad its input with as many zeros on both sides.
 
     Networks that were converted from TensorFlow have them.
     """

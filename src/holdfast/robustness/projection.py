@@ -101,19 +101,17 @@ class _Projection:
     def advance(self, step: int, steps: int, straight: bool) -> None:
         """Take one step with all rows; ``straight`` ones go the whole distance."""
         rows = self.search.rows
-        recorded = rows.model.records(len(rows)) and step > 0
         kind = _Step(
             self.search.norm,
             rows.shape,
             first=step == 0,
-            last=step == steps - 1 and not recorded,  # a recording of its own would cost more
+            last=step == steps - 1 and not rows.model.records(len(rows)),  # a recording of its own would cost more
             going_on=self.waiting and step >= steps // 3,
             settled=step % _INTERVAL == 0,
         )
         share = torch.ones_like(self.first_share) if straight else cosine_decay(step, steps, self.first_share, 0.05)
         inputs = *rows.tensors, self.aim, share, *self.state.tensors
-        # The first step is taken once a search: it is not worth a recording.
-        outputs = rows.model.run(kind, *inputs) if recorded else kind(rows.model, *inputs)
+        outputs = rows.model.run(kind, *inputs)
         self.state = _State.of(outputs[:9])
         if kind.first:
             self.search.update_flat(outputs[-1])
