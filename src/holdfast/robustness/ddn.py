@@ -16,6 +16,7 @@ def ddn(
     start: Tensor | None = None,
     radius: Tensor | None = None,
     direction: Norm | None = None,
+    fine: float = 1.0,
 ) -> None:
     """Improve witnesses by decoupled direction and norm.
 
@@ -29,6 +30,7 @@ def ddn(
         start: Moves ``[R, n]`` to begin from; None for the best witnesses.
         radius: The radii of the first spheres, ``[R]``; None for those of the best witnesses.
         direction: The norm whose steps are made; None for the search's own.
+        fine: A factor on the last step and on the changes of the sphere: below 1 close to the nearest point.
     """
     stride = search.norm.stride if stride is None else stride
     radius = search.best_radius() if radius is None else radius
@@ -44,8 +46,10 @@ def ddn(
         if step == steps - 1:
             return
         rows, length = search.rows, norm.length(delta)
-        shrink = cosine_decay(step, steps, 0.03, 0.005)
+        shrink = fine * cosine_decay(step, steps, 0.03, 0.005)
         radius = torch.where(changed, torch.minimum(radius, length) * (1 - shrink), radius * (1 + shrink))
-        radius = torch.minimum(radius, search.best_radius() * (1 - 0.002))
-        move = cosine_decay(step, steps, stride, 0.03) * (direction or norm).ddn_step(slope * rows.free, delta, radius)
+        radius = torch.minimum(radius, search.best_radius() * (1 - 0.002 * fine))
+        move = cosine_decay(step, steps, stride, 0.03 * fine) * (direction or norm).ddn_step(
+            slope * rows.free, delta, radius
+        )
         delta = norm.project(delta - move, radius, rows.low, rows.high)

@@ -23,7 +23,7 @@ from holdfast.robustness.steps import clip
 _Number = TypeVar("_Number", float, Tensor)
 _TIGHTEN = 0.996  # the last bisection looks for the boundary between this share of the best move and the move itself
 _FEW = 32  # free coordinates
-_SAMPLES = 500_000  # the number of the first draw of samples; no other draw has so large a number
+_SAMPLES = 500_000  # the number of the first draw of samples
 _INSIDE = 0.99  # samples are a little nearer than the best witness, so that one that changes the decision is better
 HALVINGS = 7
 """A bisection that finds a boundary within 0.4 % of the witness to 1 / 30,000 of the radius."""
@@ -116,7 +116,7 @@ class Search:
         """Count one gradient for some of these rows, bool ``[R]``."""
         self._store(self._whole.spent, self._own(self._whole.spent) + 1, where)
 
-    def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None]) -> None:
+    def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None], *, known: bool = False) -> None:
         """Search every row in several ways, as rows of one batch as far as they fit, and keep the best.
 
         All legs begin from what is known now. So the answer does not depend on how many of them fit.
@@ -124,15 +124,18 @@ class Search:
         Args:
             legs: The number of ways.
             run: Called with an empty search of some pairs, and the row ``[P]`` and the leg ``[P]`` of each pair.
+            known: Tell each leg the best radius so far, so that it keeps within it.
         """
         if not len(self.rows):
             return
-        rows = torch.arange(len(self.rows), device=self.rows.x.device)
+        rows, radius = torch.arange(len(self.rows), device=self.rows.x.device), self.best_radius().clone()
 
         def work(piece: slice) -> None:
             leg = torch.arange(piece.start, piece.stop, device=rows.device).repeat_interleave(len(rows))
             row = rows.repeat(piece.stop - piece.start)
             part = Search(self.rows.at(row), self.norm, self.seed)
+            if known:
+                part.radius = radius[row]
             run(part, row, leg)
             self.merge(part)
 
@@ -145,7 +148,8 @@ class Search:
         best = other.radius.view(-1, len(self.rows)).argmin(0) * len(self.rows)
         best += torch.arange(len(self.rows), device=best.device)
         if other.logits is not None:
-            found, logits, known = torch.isfinite(other.radius[best]), other.logits[best], self._whole.logits
+            found = other.radius[best] < self.best_radius()
+            logits, known = other.logits[best], self._whole.logits
             if known is not None:  # a leg without a witness may never have been evaluated
                 logits = torch.where(found[:, None], logits, self._own(known))
             self._record(other.delta[best], logits, found)
@@ -159,6 +163,16 @@ class Search:
         value = margin(logits, rows.label, rows.target)
         self._record(delta, logits, value < 0)
         return value
+
+    def reach(self) -> Tensor:
+        """Return the best radii, or as far as the box allows without a witness, or 1 without a box, ``[R]``."""
+        radius, farthest = self.best_radius(), self.norm.length(torch.maximum(-self.rows.low, self.rows.high))
+        return torch.where(torch.isfinite(radius), radius, farthest.nan_to_num(1, posinf=1))
+
+    def few(self) -> Tensor:
+        """Return which rows have few free coordinates, but at least one: bool ``[R]``."""
+        count = self.rows.free.sum(1)
+        return (count > 0) & (count <= _FEW)
 
     def tighten(self, halvings: int = HALVINGS) -> None:
         """Move the best witnesses towards x until they are just behind the boundary, by so many halvings."""
