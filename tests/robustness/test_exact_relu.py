@@ -109,7 +109,7 @@ def test_the_crowd_does_not_depend_on_the_rows_that_share_a_batch(p: float) -> N
             neighbours(search.part(torch.isfinite(search.radius)), 3, 20)
         found.append(torch.cat([search.radius for search in searches]))
     assert torch.isfinite(found[0]).any()
-    assert torch.allclose(*found, rtol=1e-6, atol=0)
+    assert torch.allclose(found[0], found[1], rtol=1e-6, atol=0)
 
 
 def test_many_free_coordinates_cost_no_crowd() -> None:

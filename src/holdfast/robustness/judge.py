@@ -37,9 +37,10 @@ class Judge(Attack):
     """The radius that reports print: tighter than, and different from, any attack that an explainer optimises.
 
     It is the best of ``MinNorm``, of searches towards each of the nearest classes, of searches from random points on
-    the sphere of the best radius so far, and of a long DDN. An attack towards one class only would favour the
-    explainer that uses the same attack. Rows without a witness get ten times as many steps. Rows with 32 free
-    coordinates or fewer are searched from many more points, with ten times as many gradients.
+    the sphere of the best radius so far, of searches from witnesses of another norm, and of a long DDN. An attack
+    towards one class only would favour the explainer that uses the same attack. Rows without a witness get ten times
+    as many steps. Rows with 32 free coordinates or fewer are searched from many more points, with about eight times
+    as many gradients as other rows.
 
     A judge begins with what smaller presets do. So ``default`` is not looser than ``quick``, nor ``thorough`` than
     ``default``, except where rounding moves a witness outwards. One subset alone takes less time than its searches one
@@ -67,17 +68,17 @@ class Judge(Attack):
 
     @classmethod
     def quick(cls, p: float = 2) -> Judge:
-        """Return a judge with up to about 450 gradients for each subset, for CPUs."""
+        """Return a judge with up to about 500 gradients for each subset, for CPUs."""
         return cls(p, steps=25, classes=5, starts=3)
 
     @classmethod
     def default(cls, p: float = 2) -> Judge:
-        """Return a judge with up to about 3,200 gradients for each subset."""
+        """Return a judge with up to about 3,600 gradients for each subset."""
         return cls(p)
 
     @classmethod
     def thorough(cls, p: float = 2) -> Judge:
-        """Return a judge with up to about 22,000 gradients for each subset."""
+        """Return a judge with up to about 24,000 gradients for each subset."""
         return cls(p, steps=150, classes=20, starts=80)
 
     @property
