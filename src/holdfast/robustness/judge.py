@@ -201,7 +201,7 @@ class Judge(Attack):
         some = search.few() & (search.best_radius() > 0)
         if not bool(some.any()):
             return
-        few, draw, legs = search.part(some), _CROWD + _SPACING * draws, 64 + 8 * self.starts
+        few, draw, legs = search.part(some), _CROWD + _SPACING * draws, 128 + 8 * self.starts
         crowd(few, legs, min(60, self.steps), draw)
         neighbours(few, round(0.4 * self.steps), draw + legs)
 
