@@ -1,5 +1,6 @@
 """The judge against exact radii of small ReLU networks, and the oracle against brute force."""
 
+import copy
 import itertools
 import math
 
@@ -10,6 +11,10 @@ from scipy.optimize import linprog
 
 import holdfast as hf
 from exact_relu import exact_radii, random_subsets, relu_net
+from holdfast.robustness import Rows
+from holdfast.robustness.crowd import crowd, neighbours
+from holdfast.robustness.norms import norm_of
+from holdfast.robustness.search import Search
 
 NORMS = (1.0, 2.0, math.inf)
 PRESETS = (hf.Judge.quick, hf.Judge.default, hf.Judge.thorough)
@@ -77,3 +82,41 @@ def test_the_judge_is_near_the_exact_radius(p: float) -> None:
         judged = hf.Judge.default(p)(cases, subsets).radius[0]
         exact = exact_radii(cases, subsets[0], p, judged)
         assert (judged <= exact * 1.005).all()
+
+
+@pytest.mark.parametrize(("widths", "seed"), [((6, 12, 3), 63), ((6, 12, 3), 81), ((10, 16, 4), 89), ((10, 16, 4), 93)])
+@pytest.mark.parametrize("p", NORMS)
+def test_rows_with_few_free_coordinates_have_no_nearer_basin(widths: tuple[int, int, int], seed: int, p: float) -> None:
+    cases, subsets = relu_net(*widths, seed), random_subsets(6, widths[0], seed)
+    quick, default = (preset(p)(cases, subsets).radius[0] for preset in PRESETS[:2])
+    exact = exact_radii(cases, subsets[0], p, default)
+    assert torch.isfinite(quick).equal(torch.isfinite(exact))
+    found = torch.isfinite(exact)
+    assert (quick <= exact * 1.03)[found].all()
+    assert (default <= exact * 1.005)[found].all()
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_the_crowd_does_not_depend_on_the_rows_that_share_a_batch(p: float) -> None:
+    single, subsets = relu_net(6, 12, 3, 63), random_subsets(6, 6, 63)
+    net = copy.deepcopy(single.model.module).double()  # type: ignore[attr-defined]
+    cases = hf.TorchModel(net, bounds=(0, 1)).ask(single.x.double())  # in single precision, rounding moves a search
+    found = []
+    for pieces in ([slice(0, 6)], [slice(k, k + 1) for k in range(6)]):
+        searches = [Search(Rows.of(cases, subsets, piece), norm_of(p)) for piece in pieces]
+        for search in searches:
+            crowd(search, 20, 10, 0)
+            neighbours(search.part(torch.isfinite(search.radius)), 3, 20)
+        found.append(torch.cat([search.radius for search in searches]))
+    assert torch.isfinite(found[0]).any()
+    assert torch.allclose(found[0], found[1], rtol=1e-6, atol=0)
+
+
+def test_many_free_coordinates_cost_no_crowd() -> None:
+    generator = torch.Generator().manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(40, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)).eval()
+    cases = hf.TorchModel(net, bounds=(0, 1)).ask(torch.rand(1, 40, generator=generator))
+    free = torch.ones(1, 1, 40, dtype=torch.bool)
+    few = free.clone()
+    few[..., 8:] = False
+    assert hf.Judge.quick()(cases, free).queries.gradient <= 600 < hf.Judge.quick()(cases, few).queries.gradient

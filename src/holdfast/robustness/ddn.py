@@ -20,6 +20,7 @@ def ddn(
     start: Tensor | None = None,
     radius: Tensor | None = None,
     direction: Norm | None = None,
+    fine: float = 1.0,
 ) -> None:
     """Improve witnesses by decoupled direction and norm.
 
@@ -33,6 +34,7 @@ def ddn(
         start: Moves ``[R, n]`` to begin from; None for the best witnesses.
         radius: The radii of the first spheres, ``[R]``; None for those of the best witnesses.
         direction: The norm whose steps are made; None for the search's own.
+        fine: A factor on the last step and on the changes of the sphere: below 1 close to the nearest point.
     """
     stride = search.norm.stride if stride is None else stride
     radius = search.best_radius() if radius is None else radius
@@ -41,7 +43,7 @@ def ddn(
     if not len(search.rows):
         return
     rows, best, delta, radius = search.rows, search.best(), delta[taken], radius[taken]
-    ends = (0.03, 0.005), (stride, 0.03)
+    ends = (0.03 * fine, 0.005 * fine), (stride, 0.03 * fine), (0.002 * fine, 0.002 * fine)
     schedule = [[cosine_decay(step, steps, *pair) for pair in ends] for step in range(steps)]
     shares = torch.tensor(schedule).to(rows.x).unbind()
     for step in range(steps):
@@ -63,13 +65,13 @@ class _Step:
 
     def __call__(self, model: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
         rows, (shares, delta, radius, *known) = Rows(model, self.shape, *tensors[:5]), tensors[5:]
-        shrink, stride = shares.unbind()
+        shrink, stride, gain = shares.unbind()
         logits, value, slope = rows.gradient(delta, rows.margin)
         changed, length = value < 0, self.norm.length(delta)
         best = Best(*known).improved(length, delta, logits, changed)
         if self.last:
             return delta, radius, *best
         radius = torch.where(changed, torch.minimum(radius, length) * (1 - shrink), radius * (1 + shrink))
-        radius = torch.minimum(radius, best.radius * (1 - 0.002))
+        radius = torch.minimum(radius, best.radius * (1 - gain))
         move = stride * self.direction.ddn_step(slope * rows.free, delta, radius)
         return self.norm.project(delta - move, radius, rows.low, rows.high), radius, *best

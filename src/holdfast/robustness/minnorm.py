@@ -11,11 +11,12 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
+from holdfast.robustness.bisection import HALVINGS, tighten
 from holdfast.robustness.ddn import ddn
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.projection import successive_projection
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.search import HALVINGS, Search
+from holdfast.robustness.search import Search
 from holdfast.settings import Count
 
 _RESTARTS = 1000  # offset of the numbers of random moves that restarts begin from
@@ -89,7 +90,7 @@ class MinNorm(Attack):
             self._attack(search, self.steps, start, 0)
         else:
             self._restart(search, start)
-        search.tighten(self._halvings)
+        tighten(search, self._halvings)
 
     def _restart(self, search: Search, start: Tensor | None) -> None:
         first = torch.zeros_like(search.rows.x) if start is None else start

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,12 +21,9 @@ from holdfast.robustness.rows import Rows
 from holdfast.robustness.steps import clip
 
 _Number = TypeVar("_Number", float, Tensor)
-_TIGHTEN = 0.996  # the last bisection looks for the boundary between this share of the best move and the move itself
 _FEW = 32  # free coordinates
-_SAMPLES = 500_000  # the number of the first draw of samples; no other draw has so large a number
+_SAMPLES = 500_000  # the number of the first draw of samples
 _INSIDE = 0.99  # samples are a little nearer than the best witness, so that one that changes the decision is better
-HALVINGS = 7
-"""A bisection that finds a boundary within 0.4 % of the witness to 1 / 30,000 of the radius."""
 
 
 class Best(NamedTuple):
@@ -176,7 +172,7 @@ class Search:
         """Mark rows whose gradient is zero at x, bool ``[R]``."""
         self._whole.flat = self._stored(self._whole.flat, self._own(self._whole.flat) | flat)
 
-    def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None]) -> None:
+    def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None], *, known: bool = False) -> None:
         """Search every row in several ways, as rows of one batch as far as they fit, and keep the best.
 
         All legs begin from what is known now. So the answer does not depend on how many of them fit.
@@ -184,15 +180,18 @@ class Search:
         Args:
             legs: The number of ways.
             run: Called with an empty search of some pairs, and the row ``[P]`` and the leg ``[P]`` of each pair.
+            known: Tell each leg the best radius so far, so that it keeps within it.
         """
         if not len(self.rows):
             return
-        rows = torch.arange(len(self.rows), device=self.rows.x.device)
+        rows, radius = torch.arange(len(self.rows), device=self.rows.x.device), self.best_radius().clone()
 
         def work(piece: slice) -> None:
             leg = torch.arange(piece.start, piece.stop, device=rows.device).repeat_interleave(len(rows))
             row = rows.repeat(piece.stop - piece.start)
             part = Search(self.rows.at(row), self.norm, self.seed)
+            if known:
+                part.radius = radius[row]
             run(part, row, leg)
             self.merge(part)
 
@@ -205,7 +204,8 @@ class Search:
         best = other.radius.view(-1, len(self.rows)).argmin(0) * len(self.rows)
         best += torch.arange(len(self.rows), device=best.device)
         if other.logits is not None:
-            found, logits, known = torch.isfinite(other.radius[best]), other.logits[best], self._whole.logits
+            found = other.radius[best] < self.best_radius()
+            logits, known = other.logits[best], self._whole.logits
             if known is not None:  # a leg without a witness may never have been evaluated
                 logits = torch.where(found[:, None], logits, self._own(known))
             self._record(other.delta[best], logits, found)
@@ -220,20 +220,15 @@ class Search:
         self._record(delta, logits, value < 0)
         return value
 
-    def tighten(self, halvings: int = HALVINGS) -> None:
-        """Move the best witnesses towards x until they are just behind the boundary, by so many halvings."""
-        radius = self.best_radius()
-        search, _ = self.batch(torch.isfinite(radius) & (radius > 0))
-        if not len(search.rows):
-            return
-        rows, best = search.rows, search.best()
-        delta = best.delta
-        inside, outside = (torch.full_like(best.radius, share) for share in (_TIGHTEN, 1.0))
-        for _ in range(halvings):
-            step = _Halving(self.norm, rows.shape)
-            inside, outside, *known = rows.model.run(step, *rows.tensors, inside, outside, delta, *best)
-            best = Best(*known)
-        search.update(best)
+    def reach(self) -> Tensor:
+        """Return the best radii, or as far as the box allows without a witness, or 1 without a box, ``[R]``."""
+        radius, farthest = self.best_radius(), self.norm.length(torch.maximum(-self.rows.low, self.rows.high))
+        return torch.where(torch.isfinite(radius), radius, farthest.nan_to_num(1, posinf=1))
+
+    def few(self) -> Tensor:
+        """Return which rows have few free coordinates, but at least one: bool ``[R]``."""
+        count = self.rows.free.sum(1)
+        return (count > 0) & (count <= _FEW)
 
     def next_classes(self, tried: Tensor, count: int) -> Tensor:
         """Return the classes with the largest logits at the best witness among those not tried.
@@ -313,23 +308,6 @@ def flat_gradient(rows: Rows, delta: Tensor, slope: Tensor) -> Tensor:
     """Return which rows can move but have a zero gradient at x, given moves and the gradients there, ``[R, n]``."""
     free = rows.free
     return ~(free & (slope != 0)).any(1) & free.any(1) & (delta == 0).all(1)
-
-
-@dataclass(frozen=True)
-class _Halving:
-    """One halving of the stretch of each move ``delta`` in which its decision changes."""
-
-    norm: Norm
-    shape: tuple[int, ...]
-
-    def __call__(self, model: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
-        rows, (inside, outside, delta, *known) = Rows(model, self.shape, *tensors[:5]), tensors[5:]
-        middle = (inside + outside) / 2
-        moved = delta * middle[:, None]
-        logits = model(rows.points(moved))
-        changed = rows.changed(logits)
-        best = Best(*known).improved(self.norm.length(moved), moved, logits, changed)
-        return torch.where(changed, inside, middle), torch.where(changed, middle, outside), *best
 
 
 def cosine_decay(step: int, steps: int, first: _Number, last: float) -> _Number:
