@@ -6,7 +6,7 @@ from torch import Tensor
 
 from holdfast.robustness.ddn import ddn
 from holdfast.robustness.norms import L2
-from holdfast.robustness.search import Search
+from holdfast.robustness.search import Search, apart
 
 _STRIDE = 0.3  # the first step of a search from far away, as a share of the radius
 _WIDEST, _NARROWEST = 0.1, 0.01  # first steps near the best witness, in the first and the last round
@@ -28,7 +28,7 @@ def crowd(search: Search, legs: int, steps: int, draw: int) -> None:
 
     def run(part: Search, row: Tensor, leg: Tensor) -> None:
         begin = part.norm.project(part.random_move(draw + leg), length[row], part.rows.low, part.rows.high)
-        ddn(part, steps, _STRIDE, begin, length[row], L2())
+        ddn(part, steps, _STRIDE, begin, apart(length[row], leg), L2())
 
     search.side_by_side(legs, run, known=True)
 

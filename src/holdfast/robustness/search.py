@@ -24,6 +24,7 @@ _Number = TypeVar("_Number", float, Tensor)
 _FEW = 32  # free coordinates
 _SAMPLES = 500_000  # the number of the first draw of samples
 _INSIDE = 0.99  # samples are a little nearer than the best witness, so that one that changes the decision is better
+_APART = 1e-7  # relative difference of the spheres of neighbouring legs
 
 
 class Best(NamedTuple):
@@ -190,9 +191,12 @@ class Search:
             leg = torch.arange(piece.start, piece.stop, device=rows.device).repeat_interleave(len(rows))
             row = rows.repeat(piece.stop - piece.start)
             part = Search(self.rows.at(row), self.norm, self.seed)
+            within = apart(radius[row], leg)
             if known:
-                part.radius = radius[row]
+                part.radius = within.clone()
             run(part, row, leg)
+            if known:  # a leg that found nothing has only the radius that it was told
+                part.radius = torch.where(part.radius < within, part.radius, math.inf)
             self.merge(part)
 
         size = max(1, self.rows.model.chunk(self.rows.x.reshape(-1, *self.rows.shape)) // len(rows))
@@ -308,6 +312,11 @@ def flat_gradient(rows: Rows, delta: Tensor, slope: Tensor) -> Tensor:
     """Return which rows can move but have a zero gradient at x, given moves and the gradients there, ``[R, n]``."""
     free = rows.free
     return ~(free & (slope != 0)).any(1) & free.any(1) & (delta == 0).all(1)
+
+
+def apart(radius: Tensor, leg: Tensor) -> Tensor:
+    """Return radii ``[P]`` a little smaller for each leg ``[P]``: rounding would decide which of equal ones is best."""
+    return radius * (1 - _APART * leg.to(radius))
 
 
 def cosine_decay(step: int, steps: int, first: _Number, last: float) -> _Number:
