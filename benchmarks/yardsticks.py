@@ -1,9 +1,13 @@
-"""Published minimum-norm attacks, held to a mask: foolbox and adv-lib where they can be imported."""
+"""Published minimum-norm attacks, held to a mask: foolbox and adv-lib where they can be imported.
+
+The attack of Brendel and Bethge in foolbox also needs numba.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -72,6 +76,8 @@ def _foolbox(p: float, steps: int) -> dict[str, Attack]:
         return attacked
 
     attacks = {f"foolbox {name}, {steps} steps": run(attack) for name, attack in kinds.items()}
+    if find_spec("numba") is None:  # which the next attack needs
+        return attacks
     brendel_bethge = {
         2.0: foolbox.attacks.L2BrendelBethgeAttack,
         math.inf: foolbox.attacks.LinfinityBrendelBethgeAttack,
