@@ -24,6 +24,7 @@ _TOLERANCE = 1e-3  # largest difference of scores between two forms, relative to
 _GAIN = 1.05  # another form must be this many times faster
 _LOW_GAIN, _LOW_COSINE = 1.15, 0.9  # half precision must be this much faster, with gradients this similar
 _ROUNDS, _SECONDS = 3, 0.2  # measurements of each form, and the least duration of one
+_UNUSUAL, _LONG = 7, 0.3  # a batch size that nothing else uses, and seconds from which on new sizes are avoided
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]
         The execution and the batch size.
     """
     gpu = rows.is_cuda
-    plain = Execution(exact_decisions=gpu, pad_batches=gpu)
+    plain = Execution(exact_decisions=gpu)
     # With few rows only the launches of a GPU would be measured.
     many = rows[torch.arange(max(1, most // 2) if gpu else min(most, len(rows)), device=rows.device) % len(rows)]
     kinds = ((False, False), (True, False), (False, True), (True, True))
@@ -227,7 +228,19 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]
     form = forms[best]
     if gpu:
         best = _with_low_precision(best, form, many)
+        best = replace(best, pad_batches=_preparation(form, rows, best) > _LONG)
     return best, _best_chunk(form, rows, best, most)
+
+
+def _preparation(form: nn.Module, rows: Tensor, execution: Execution) -> float:
+    """Return how many seconds a batch size takes that was never met before."""
+    unusual = rows[torch.arange(_UNUSUAL, device=rows.device) % len(rows)]
+    seconds = []
+    for _ in range(2):
+        started = now(rows.device)
+        _slope(form, unusual, execution)
+        seconds.append(now(rows.device) - started)
+    return seconds[0] - seconds[1]
 
 
 def _with_low_precision(execution: Execution, form: nn.Module, rows: Tensor) -> Execution:
