@@ -130,12 +130,14 @@ class OnCpu(Branching):
 def test_a_network_that_cannot_be_recorded_gives_the_same_answer_and_a_note(kind: type[nn.Module]) -> None:
     cases, subsets = _small(kind().eval())
     radii = hf.Judge.quick()(cases, subsets)
-    assert any("could not be recorded for the GPU" in note for note in radii.notes)
+    assert any("could not be replayed as a CUDA graph" in note for note in radii.notes)
+    torch.cuda.empty_cache()
+    assert torch.rand(1, device="cuda").item() < 1, "torch goes on as if nothing had been recorded"
     plain, _ = _small(small_net())
     _recordings(plain).refused = "for this test"
     torch.testing.assert_close(radii.radius, hf.Judge.quick()(plain, subsets).radius, rtol=1e-6, atol=0)
     again, _ = _small(small_net())
-    assert hf.Judge.quick()(again, subsets).notes == tuple(note for note in radii.notes if "recorded" not in note), (
+    assert hf.Judge.quick()(again, subsets).notes == tuple(note for note in radii.notes if "replayed" not in note), (
         "another network can still be recorded"
     )
 

@@ -230,7 +230,7 @@ def judge_ranking(
 
 
 def _notes(ranking: Ranking, radii: Radii, case: int, top: int) -> tuple[str, ...]:
-    return (*ranking.notes, *_ties(ranking, case, top), *radii.notes)
+    return tuple(dict.fromkeys([*ranking.notes, *_ties(ranking, case, top), *radii.notes]))
 
 
 def _ties(ranking: Ranking, case: int, top: int) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import triton.language as tl
 from torch import Tensor
 
 _BLOCK = 4096  # coordinates that a program reads at once
-_KINKS = 64  # Newton steps at most: each passes a kink, and nearly all rows need fewer than ten
 
 
 def newton_root(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, largest: float) -> Tensor:
@@ -29,7 +28,7 @@ def newton_root(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, larg
     if weight.numel():
         tensors = [one.contiguous() for one in (weight, limit, value, goal)]
         with torch.cuda.device(weight.device):
-            _newton[(rows,)](*tensors, out, n, _KINKS, largest, min(_BLOCK, triton.next_power_of_2(n)))
+            _newton[(rows,)](*tensors, out, n, n + 1, largest, min(_BLOCK, triton.next_power_of_2(n)))
     return out
 
 

@@ -280,3 +280,9 @@ def test_explanations_are_the_same_for_every_execution(explainer: hf.Explainer) 
         for one in executions
     ]
     assert torch.equal(*orders)
+
+
+def test_recording_alone_makes_no_other_execution() -> None:
+    execution = Execution(record=False)
+    assert execution.on("cuda") == execution
+    assert hf.TorchModel(net(), bounds=(0, 1), execution=execution).tuned(X).execution.record is False

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import holdfast as hf
 from exact_relu import exact_radii, random_subsets, relu_net
 from holdfast.robustness import Rows
-from holdfast.robustness.crowd import crowd, neighbours
+from holdfast.robustness.many_starts import many_starts, refine
 from holdfast.robustness.norms import norm_of
 from holdfast.robustness.search import Search
 
@@ -97,7 +97,7 @@ def test_rows_with_few_free_coordinates_have_no_nearer_basin(widths: tuple[int, 
 
 
 @pytest.mark.parametrize("p", NORMS)
-def test_the_crowd_does_not_depend_on_the_rows_that_share_a_batch(p: float) -> None:
+def test_the_many_starts_does_not_depend_on_the_rows_that_share_a_batch(p: float) -> None:
     single, subsets = relu_net(6, 12, 3, 63), random_subsets(6, 6, 63)
     net = copy.deepcopy(single.model.module).double()  # type: ignore[attr-defined]
     cases = hf.TorchModel(net, bounds=(0, 1)).ask(single.x.double())  # in single precision, rounding moves a search
@@ -105,14 +105,14 @@ def test_the_crowd_does_not_depend_on_the_rows_that_share_a_batch(p: float) -> N
     for pieces in ([slice(0, 6)], [slice(k, k + 1) for k in range(6)]):
         searches = [Search(Rows.of(cases, subsets, piece), norm_of(p)) for piece in pieces]
         for search in searches:
-            crowd(search, 20, 10, 0)
-            neighbours(search.part(torch.isfinite(search.radius)), 3, 20)
+            many_starts(search, 20, 10, 0)
+            refine(search.part(torch.isfinite(search.radius)), 3, 20)
         found.append(torch.cat([search.radius for search in searches]))
     assert torch.isfinite(found[0]).any()
     assert torch.allclose(found[0], found[1], rtol=1e-6, atol=0)
 
 
-def test_many_free_coordinates_cost_no_crowd() -> None:
+def test_many_free_coordinates_cost_no_many_starts() -> None:
     generator = torch.Generator().manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(40, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4)).eval()
     cases = hf.TorchModel(net, bounds=(0, 1)).ask(torch.rand(1, 40, generator=generator))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,7 +25,8 @@ _TOLERANCE = 1e-3  # largest difference of scores between two forms, relative to
 _GAIN = 1.05  # another form must be this many times faster
 _LOW_GAIN, _LOW_COSINE = 1.15, 0.9  # half precision must be this much faster, with gradients this similar
 _ROUNDS, _SECONDS = 3, 0.2  # measurements of each form, and the least duration of one
-_UNUSUAL, _LONG = 7, 0.3  # a batch size that nothing else uses, and seconds from which on new sizes are avoided
+_UNUSUAL = itertools.count(9, 2)  # batch sizes that nothing else uses, each once in a process
+_LONG = 0.3  # seconds that a new batch size may take before new sizes are avoided
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Execution(Settings):
         """Return the same form of the network with the settings of a device; the plain execution stays plain."""
         gpu = torch.device(device).type == "cuda"
         precision = torch.float16 if gpu else None
-        plain = self == Execution()
+        plain = replace(self, record=True) == Execution()
         return self if plain else replace(self, exact_decisions=gpu, low_precision=precision, pad_batches=gpu)
 
     def size(self, rows: int) -> int:
@@ -234,7 +236,7 @@ def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]
 
 def _preparation(form: nn.Module, rows: Tensor, execution: Execution) -> float:
     """Return how many seconds a batch size takes that was never met before."""
-    unusual = rows[torch.arange(_UNUSUAL, device=rows.device) % len(rows)]
+    unusual = rows[torch.arange(next(_UNUSUAL), device=rows.device) % len(rows)]
     seconds = []
     for _ in range(2):
         started = now(rows.device)
@@ -296,7 +298,7 @@ def _runs_without_values(form: nn.Module, rows: Tensor) -> bool:
     try:
         with torch.no_grad():
             copy.deepcopy(form).to("meta")(rows.to("meta"))
-    except (RuntimeError, TypeError, NotImplementedError):  # among them a decision by values, which says nothing
+    except Exception:  # a decision by values, kernels that need values: this says nothing about the form
         return False
     return True
 

@@ -34,6 +34,8 @@ class Access(IntEnum):
 class Queries:
     """Rows put through a model.
 
+    Copies that fill up a batch of a search on a GPU are counted.
+
     Attributes:
         forward: All rows.
         gradient: The rows that were also differentiated.
@@ -131,8 +133,8 @@ class Model(ABC):
         """
         return step(self, *tensors)
 
-    def records(self, rows: int) -> bool:
-        """Return whether steps of this many rows are worth a recording, so that few different batch sizes are best."""
+    def fills_up(self, rows: int) -> bool:
+        """Return whether steps of this many rows are filled up with copies, to one of few batch sizes."""
         return False
 
     @property

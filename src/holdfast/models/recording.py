@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from contextlib import suppress
+from itertools import chain
 from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from holdfast.chunks import out_of_memory
+from holdfast.chunks import memory_budget, out_of_memory
 from holdfast.errors import HoldfastError, first_line
 from holdfast.models.model import Model, Queries, Step
 
@@ -40,6 +42,7 @@ class Recordings:
         self._kept: OrderedDict[Any, _Recording] = OrderedDict()
         self._seen: set[Any] = set()
         self._memory: Any = None  # recordings share their memory: one is replayed at a time
+        self._weights: list[int] = []  # where the weights were when steps were recorded
         self._lock = RLock()
 
     def run(self, model: Model, step: Step, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -53,10 +56,11 @@ class Recordings:
         Returns:
             What the step returns.
         """
-        if self.refused is not None or not should_record(len(tensors[0]), tensors[0].device) or not _can_record():
+        device = tensors[0].device
+        if self.refused is not None or not should_record(len(tensors[0]), device) or not _can_record(device):
             return step(model, *tensors)
         key = step, tuple((tensor.shape, tensor.dtype) for tensor in tensors)
-        with self._lock:
+        with self._lock, _on(device):
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key].replay(model, tensors)
@@ -65,39 +69,53 @@ class Recordings:
                 return step(model, *tensors)
             return self._record(key, model, step, tensors)
 
+    def forget_moved_weights(self) -> None:
+        """Drop all recordings if the network has replaced a parameter or a buffer since: they read the old one."""
+        with self._lock:
+            if self._kept and self._weights != _places(self._module):
+                self._kept.clear()
+
+    def __reduce__(self) -> tuple[type[Recordings], tuple[nn.Module]]:
+        return Recordings, (self._module,)  # a copy of a model records anew
+
     def _record(self, key: Any, model: Model, step: Step, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Record a step, and return what the step itself returns."""
-        before = model.queries
+        before, device = model.queries, tensors[0].device
         result = step(model, *tensors)
         spent = model.queries - before
         if any(_has_hooks(layer) for layer in self._module.modules()):  # a replay would not call them
-            self._refuse("its layers have hooks")
+            self._refuse("its layers have hooks", device)
             return result
+        self._weights = _places(self._module)
         try:
             if self._memory is None:
                 self._memory = torch.cuda.graph_pool_handle()
             recording = _Recording(model, step, tensors, spent, self._memory)
             same = _equal(recording.replay(model, tensors), result)
         except (RuntimeError, HoldfastError) as error:  # among them all that a GPU refuses while it records
-            self._refuse(_reason(error))
+            self._refuse(_reason(error), device)
         else:
             if same:
-                self._kept[key] = recording
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+                self._keep(key, recording, device)
             else:
-                self._refuse("its recording computes something else")
+                self._refuse("its recording computes something else", device)
         model.queries = before + spent
         return result
 
-    def __reduce__(self) -> tuple[type[Recordings], tuple[nn.Module]]:
-        return Recordings, (self._module,)  # a copy of a model records anew
+    def _keep(self, key: Any, recording: _Recording, device: torch.device) -> None:
+        """Keep a recording, and drop the oldest ones if they are too many or too large."""
+        self._kept[key] = recording
+        most = memory_budget(device)
+        while len(self._kept) > _KEPT or (
+            len(self._kept) > 1 and sum(one.bytes_held for one in self._kept.values()) > most
+        ):
+            self._kept.popitem(last=False)
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, device: torch.device) -> None:
         self.refused = reason
         self._kept.clear()
         self._seen.clear()
-        torch.cuda.synchronize()
+        _recover(device, self._memory)
 
 
 class _Recording:
@@ -108,14 +126,28 @@ class _Recording:
         self._inputs = [tensor.clone() for tensor in tensors]
         self._given: list[tuple[weakref.ref[Tensor], int] | None] = [None] * len(tensors)
         self._graph = torch.cuda.CUDAGraph()
+        failure: Exception | None = None
         torch.cuda.synchronize()
         # Not torch.cuda.graph: after a failure it would leave its own stream as the current one.
         with torch.cuda.stream(torch.cuda.Stream()):
             self._graph.capture_begin(pool=memory, capture_error_mode="thread_local")  # other threads may go on
             try:
                 self._outputs = step(model, *self._inputs)
-            finally:
+            except Exception as error:
+                failure = error
+            try:
                 self._graph.capture_end()
+            except RuntimeError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        for output in self._outputs:
+            output.zero_()  # a recording of nothing would otherwise look right
+
+    @property
+    def bytes_held(self) -> int:
+        """The memory of arguments and results."""
+        return sum(tensor.nbytes for tensor in (*self._inputs, *self._outputs))
 
     def replay(self, model: Model, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Return what the step returns for these tensors, and count its queries."""
@@ -134,9 +166,32 @@ def should_record(rows: int, device: torch.device) -> bool:
     return device.type == "cuda" and rows <= _MOST
 
 
-def _can_record() -> bool:
+def _can_record(device: torch.device) -> bool:
     """Whether the caller works on the stream that recordings are ordered with, and is not recording itself."""
-    return torch.cuda.current_stream() == torch.cuda.default_stream() and not torch.cuda.is_current_stream_capturing()
+    usual = torch.cuda.current_stream(device) == torch.cuda.default_stream(device)
+    return usual and not torch.cuda.is_current_stream_capturing()
+
+
+def _on(device: torch.device) -> torch.cuda.device:
+    return torch.cuda.device(device)
+
+
+def _recover(device: torch.device, memory: Any) -> None:
+    """Let torch go on after a recording that failed: it may think that it is still recording."""
+    torch.cuda.synchronize()
+    if memory is not None:
+        with suppress(RuntimeError):
+            torch._C._cuda_endAllocateToPool(device.index or 0, memory)
+    graph = torch.cuda.CUDAGraph()  # the end of a recording that works also ends that of random numbers
+    with suppress(RuntimeError), torch.cuda.stream(torch.cuda.Stream()):
+        graph.capture_begin(capture_error_mode="thread_local")
+        torch.zeros(1, device=device)
+        graph.capture_end()
+
+
+def _places(module: nn.Module) -> list[int]:
+    """Return where the weights of a network are in memory."""
+    return [tensor.data_ptr() for tensor in chain(module.parameters(), module.buffers())]
 
 
 def _has_hooks(layer: nn.Module) -> bool:
@@ -145,11 +200,9 @@ def _has_hooks(layer: nn.Module) -> bool:
 
 def _reason(error: BaseException) -> str:
     """Return in a few words why a step could not be recorded."""
-    if out_of_memory(error):
-        return "the GPU has no memory left for it"
-    while (before := error.__cause__ or error.__context__) is not None:  # the end of a broken recording fails, too
-        error = before
-    return first_line(error).removesuffix(".")
+    while isinstance(error, HoldfastError) and error.__cause__ is not None:
+        error = error.__cause__
+    return "the GPU has no memory left for it" if out_of_memory(error) else first_line(error).removesuffix(".")
 
 
 def _equal(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> bool:

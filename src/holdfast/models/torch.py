@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -82,6 +83,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         if not isinstance(module, nn.Module):
             raise HoldfastError(f"expected a torch.nn.Module, got {type(module).__name__}.")
         self.module = module if normalize is None else Normalized(module, *mean_and_std(normalize))
+        self._recordings = Recordings(self.module)
         self.check_ready()
         weight = next((p for p in [*module.parameters(), *module.buffers()] if p.is_floating_point()), torch.zeros(0))
         self.device: torch.device = weight.device
@@ -99,7 +101,6 @@ class TorchModel(AskableModel, DifferentiableModel):
         self._classes: tuple[str, ...] = ()
         self._scores: Scores | None = None  # known after the first call
         self._form: nn.Module | None = None  # the module as the execution computes it
-        self._recordings = Recordings(self.module)
 
     def __repr__(self) -> str:
         output = "not asked yet" if self._scores is None else self._scores.kind
@@ -148,7 +149,7 @@ class TorchModel(AskableModel, DifferentiableModel):
     def run(self, step: Step, *tensors: Tensor) -> tuple[Tensor, ...]:
         return self._recordings.run(self, step, tensors) if self.execution.record else step(self, *tensors)
 
-    def records(self, rows: int) -> bool:
+    def fills_up(self, rows: int) -> bool:
         return should_record(rows, self.device)
 
     @property
@@ -156,7 +157,8 @@ class TorchModel(AskableModel, DifferentiableModel):
         refused = self._recordings.refused
         if refused is None:
             return ()
-        return (f"the network could not be recorded for the GPU ({refused}): the search took longer, nothing else.",)
+        said = f"steps of searches could not be replayed as a CUDA graph ({refused}): they took longer"
+        return (f"{said}, and found the same.",)
 
     def logits(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         self._probe(rows)
@@ -173,6 +175,7 @@ class TorchModel(AskableModel, DifferentiableModel):
         """Refuse a module in training mode: dropout and batch statistics make radii random."""
         if self.module.training:
             raise HoldfastError("the module is in training mode: call module.eval() before asking about it.")
+        self._recordings.forget_moved_weights()
 
     def with_module(self, module: nn.Module) -> TorchModel:
         """Return a copy with another module, and the same bounds, class names, execution and counts so far."""
@@ -205,8 +208,8 @@ class TorchModel(AskableModel, DifferentiableModel):
         """Return a copy with the execution that is fastest for inputs like ``x`` on its device.
 
         Times equivalent forms of the network (batch norms folded into convolutions, channels last), batch sizes, and
-        half precision on a GPU. This takes seconds and is worth it for large networks. Another run may choose another
-        batch size, which changes results by rounding.
+        half precision on a GPU, and whether batches are filled up. This takes seconds and is worth it for large
+        networks. Another run may choose another batch size, which changes results by rounding.
 
         Args:
             x: Inputs ``[B, *shape]`` to measure with.
@@ -219,7 +222,8 @@ class TorchModel(AskableModel, DifferentiableModel):
         plain, other = self.with_module(self.module), self.with_module(self.module)
         plain.execution, plain._chunk = Execution(), None
         plain(rows)  # refuses inputs that do not fit
-        other.execution, size = fastest(self.module, rows.to(self.module_dtype), 2 * plain.chunk(rows))
+        best, size = fastest(self.module, rows.to(self.module_dtype), 2 * plain.chunk(rows))
+        other.execution = replace(best, record=self.execution.record)
         other._chunks = {tuple(rows.shape[1:]): size}
         return other
 

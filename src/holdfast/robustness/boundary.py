@@ -90,8 +90,7 @@ def normals(
     norm = norm if isinstance(norm, Norm) else norm_of(norm)
     changed = torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
     if near_classes is None:
-        later = moving[:, :, 0].numel() * classes
-        near_classes, changed = _first_classes(cases, moving.any(1, keepdim=True), norm, 2 * steps, classes, later)
+        near_classes, changed = _first_classes(cases, moving, norm, 2 * steps, classes)
     boundaries = _approach(cases, moving, near_classes, norm, steps)
     within = boundaries.within_reach()
     return Normals(
@@ -134,12 +133,13 @@ def _approach(
     logits = cases.x.new_empty(total, len(cases.model.classes))
     changed = torch.zeros(total, dtype=torch.bool, device=device)
     low = near_classes.low_precision and differentiable(cases.model).low_precision
-    filled = total < later <= cases.model.chunk(cases.x) and cases.model.records(later)
+    filled = total < later <= cases.model.chunk(cases.x) and cases.model.fills_up(later)
     approach = _Approach(norm, steps, tuple(cases.x.shape[1:]), features.count, low)
 
     def work(piece: slice) -> None:
         row = torch.arange(piece.start, piece.stop, device=device)
-        row = row[torch.arange(later, device=device) % total] if filled else row
+        if filled and len(row) == total:  # not a half of them, which did not fit memory
+            row = row[torch.arange(later, device=device) % total]
         case, subset, slot = row // (k * c), row // c % k, row % c
         outputs = cases.model.run(
             approach,
@@ -259,10 +259,8 @@ def bytes_held(cases: Cases, subsets: int, classes: int) -> int:
 # ---------------------------------------------------------------------- which classes
 
 
-def _first_classes(
-    cases: Cases, moving: Tensor, norm: Norm, steps: int, classes: int, later: int
-) -> tuple[NearestClasses, Tensor]:
-    """Approach many classes once, from x itself, and keep the nearest."""
+def _first_classes(cases: Cases, moving: Tensor, norm: Norm, steps: int, classes: int) -> tuple[NearestClasses, Tensor]:
+    """Approach many classes once, from x itself, inside the union of the subsets, and keep the nearest."""
     if bool((cases.target != ANY).all()):
         aim = torch.full_like(cases.target, ANY)[:, None]
     else:
@@ -270,7 +268,8 @@ def _first_classes(
         aim = score.topk(min(max(9, 2 * classes), score.shape[1] - 1)).indices
         aim = torch.where(cases.target[:, None] == ANY, aim, ANY)
     start = cases.x.new_zeros(len(cases), 1, aim.shape[1], cases.x[0].numel())
-    boundaries = _approach(cases, moving, NearestClasses(aim, start), norm, steps, later)
+    later = moving[:, :, 0].numel() * min(classes, aim.shape[1])
+    boundaries = _approach(cases, moving.any(1, keepdim=True), NearestClasses(aim, start), norm, steps, later)
     best = boundaries.within_reach()[:, 0].argsort(1)[:, : max(1, min(classes, aim.shape[1]))]
     nearest = NearestClasses(aim.gather(1, best), _slots(boundaries.move, best), boundaries.low_precision)
     return nearest, boundaries.changed

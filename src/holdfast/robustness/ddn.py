@@ -45,9 +45,9 @@ def ddn(
     rows, best, delta, radius = search.rows, search.best(), delta[taken], radius[taken]
     ends = (0.03 * fine, 0.005 * fine), (stride, 0.03 * fine), (0.002 * fine, 0.002 * fine)
     schedule = [[cosine_decay(step, steps, *pair) for pair in ends] for step in range(steps)]
-    shares = torch.tensor(schedule).to(rows.x).unbind()
+    shares = torch.tensor(schedule, dtype=rows.x.dtype, device=rows.x.device).unbind()
     for step in range(steps):
-        last = step == steps - 1 and not rows.model.records(len(rows))  # a recording of its own would cost more
+        last = step == steps - 1 and not rows.model.fills_up(len(rows))  # a recording of its own would cost more
         kind = _Step(search.norm, direction or search.norm, rows.shape, last)
         delta, radius, *known = rows.model.run(kind, *rows.tensors, shares[step], delta, radius, *best)
         best = Best(*known)

@@ -12,9 +12,9 @@ from torch import Tensor
 from holdfast.cases import ANY, Cases
 from holdfast.models.model import Access
 from holdfast.robustness.bisection import tighten
-from holdfast.robustness.crowd import crowd, neighbours
 from holdfast.robustness.ddn import ddn
 from holdfast.robustness.kinds import Attack, Moves
+from holdfast.robustness.many_starts import many_starts, refine
 from holdfast.robustness.minnorm import MinNorm
 from holdfast.robustness.norms import L1, L2
 from holdfast.robustness.projection import successive_projection
@@ -29,7 +29,7 @@ _STRIDE = 0.3  # the first step of DDN as a share of the radius: in L1 the norm'
 _FINE = 0.1  # the factor on the last steps: before, searches stop where such steps go to and fro across kinks
 _AROUND = 0.5  # the distance of points around the best witness as a share of its length
 _CROSS = 400_000  # the number of the first draw of such points
-_CROWD = 600_000  # the number of the first draw for rows with few free coordinates
+_FEW_DRAWS = 600_000  # the number of the first draw for rows with few free coordinates
 _SPACING = 1000  # numbers for each of the other draws
 
 
@@ -40,8 +40,8 @@ class Judge(Attack):
     It is the best of ``MinNorm``, of searches towards each of the nearest classes, of searches from random points on
     the sphere of the best radius so far, of searches from witnesses of another norm, and of a long DDN. An attack
     towards one class only would favour the explainer that uses the same attack. Rows without a witness get ten times
-    as many steps. Rows with 32 free coordinates or fewer are searched from many more points, with about eight times
-    as many gradients as other rows.
+    as many steps. Rows with 32 free coordinates or fewer are searched from many more points, which takes ten to
+    fifteen times as many gradients; ``rows`` leaves them out.
 
     A judge begins with what smaller presets do. So ``default`` is not looser than ``quick``, nor ``thorough`` than
     ``default``, except where rounding moves a witness outwards. One subset alone takes less time than its searches one
@@ -139,7 +139,7 @@ class Judge(Attack):
             if math.isinf(self.p):  # signs keep every coordinate at the radius; in the nearest witness some are inside
                 ddn(search, 2 * one.steps, _STRIDE, direction=L2())
             ddn(search, one.steps, _STRIDE, direction=L2(), fine=_FINE)
-            one._crowd(search, draws)
+            one._search_few(search, draws)
             tighten(search)
             draws += one.starts
         return search.moves()._replace(first_radius=first_radius)
@@ -197,14 +197,14 @@ class Judge(Attack):
 
         search.side_by_side(self._turns, run)
 
-    def _crowd(self, search: Search, draws: int) -> None:
+    def _search_few(self, search: Search, draws: int) -> None:
         """Search rows with few free coordinates from many more points, then near the best witness of each."""
         some = search.few() & (search.best_radius() > 0)
         if not bool(some.any()):
             return
-        few, draw, legs = search.part(some), _CROWD + _SPACING * draws, 128 + 8 * self.starts
-        crowd(few, legs, min(60, self.steps), draw)
-        neighbours(few, round(0.4 * self.steps), draw + legs)
+        few, draw, legs = search.part(some), _FEW_DRAWS + _SPACING * draws, 128 + 8 * self.starts
+        many_starts(few, legs, min(60, self.steps), draw)
+        refine(few, round(0.4 * self.steps), draw + legs)
 
     def _aims(self, search: Search) -> Tensor | None:
         """Return the classes with the largest logits at the best witness, then ``ANY``, ``[R, classes + 1]``.

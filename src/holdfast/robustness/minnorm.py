@@ -108,12 +108,12 @@ class MinNorm(Attack):
         # Straight boundaries need few gradients: such rows have some left for more classes.
         most = search.spent + min((steps - last) // 2, steps - last - each)
         successive_projection(search, steps - classes * each - last, None, start, draw=draw)
-        tried = search.reached_classes()
+        tried, able = search.reached_classes(), search.rows.free.any(1) & (search.best_radius() > 0)
         if tried is not None and classes:
             tried = self._attack_classes(search, tried, search.next_classes(tried, classes), each)
         while tried is not None:
             aims = search.next_classes(tried, 1)
-            aims = torch.where((search.spent <= most)[:, None], aims, ANY)
+            aims = torch.where((able & (search.spent <= most))[:, None], aims, ANY)
             if not bool((aims != ANY).any()):
                 break
             tried = self._attack_classes(search, tried, aims, each)

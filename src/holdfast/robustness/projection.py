@@ -105,7 +105,7 @@ class _Projection:
             self.search.norm,
             rows.shape,
             first=step == 0,
-            last=step == steps - 1 and not rows.model.records(len(rows)),  # a recording of its own would cost more
+            last=step == steps - 1 and not rows.model.fills_up(len(rows)),  # a recording of its own would cost more
             going_on=self.waiting and step >= steps // 3,
             settled=step % _INTERVAL == 0,
         )
@@ -130,7 +130,7 @@ class _Projection:
         if any_lost:
             moved = torch.where(lost[:, None], self.search.random_move(draw), self.state.delta)
             self.state = self.state._replace(delta=moved)
-        many = _REMOVE_RECORDED if self.search.rows.model.records(len(lost)) else _REMOVE
+        many = _REMOVE_RECORDED if self.search.rows.model.fills_up(len(lost)) else _REMOVE
         if finished * many > len(lost):
             self._keep(~self.state.finished)
 

@@ -91,7 +91,8 @@ class Search:
         """
         index = able[: self._count].nonzero()[:, 0]
         count = len(index)
-        more = rounded_up(count) - count if count and self.rows.model.records(count) else 0
+        most = max(count, self.rows.model.chunk(self.rows.x[:1].reshape(-1, *self.rows.shape)))
+        more = min(rounded_up(count), most) - count if count and self.rows.model.fills_up(count) else 0
         if count == self._count and count + more == len(self.rows):
             return self, slice(None)
         index = torch.cat([index, index[-1:].expand(more)])
@@ -113,16 +114,19 @@ class Search:
     def best(self) -> Best:
         """Return the best witness of each of these rows; ``update`` stores better ones."""
         whole = self._whole
-        if whole.logits is None:
-            whole.logits = whole.rows.x.new_zeros(len(whole.rows), len(whole.rows.model.classes))
-        return Best(self._own(whole.radius), self._own(whole.delta), self._own(whole.logits))
+        return Best(self._own(whole.radius), self._own(whole.delta), self._own(whole._known_logits()))
 
     def update(self, best: Best) -> None:
         """Store what ``best`` returned, improved."""
         whole = self._whole
         whole.radius = self._stored(whole.radius, best.radius)
         whole.delta = self._stored(whole.delta, best.delta)
-        whole.logits = best.logits if whole.logits is None else self._stored(whole.logits, best.logits)
+        whole.logits = self._stored(whole._known_logits(), best.logits)
+
+    def _known_logits(self) -> Tensor:
+        if self.logits is not None:
+            return self.logits
+        return self.rows.x.new_zeros(len(self.rows), len(self.rows.model.classes))
 
     def best_radius(self) -> Tensor:
         """Return the smallest radius so far of each of these rows, ``[R]``."""
@@ -176,7 +180,8 @@ class Search:
     def side_by_side(self, legs: int, run: Callable[[Search, Tensor, Tensor], None], *, known: bool = False) -> None:
         """Search every row in several ways, as rows of one batch as far as they fit, and keep the best.
 
-        All legs begin from what is known now. So the answer does not depend on how many of them fit.
+        A *leg* is one of these ways: a class to head for, or a point to begin from. All legs begin from what is known
+        now. So the answer does not depend on how many of them fit.
 
         Args:
             legs: The number of ways.
@@ -290,7 +295,7 @@ class Search:
         coordinates are free, random moves are all alike.
         """
         begin = self.random_move_of_length(draws, length)
-        few = (self.rows.free.sum(1) <= _FEW).nonzero()[:, 0]
+        few = self.few().nonzero()[:, 0]
         if not len(few):
             return begin
         part, lowest = self.part(few), torch.full_like(length[few], math.inf)

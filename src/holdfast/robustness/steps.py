@@ -71,10 +71,13 @@ def multiplier(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, exact
 
 @cache
 def _fused_newton() -> Callable[..., Tensor] | None:
-    """Return the same as one kernel; None where Triton is not installed."""
+    """Return the same as one kernel; None where Triton is not installed, or has no compiler."""
     try:
         from holdfast.kernels import newton_root  # only here: Triton takes half a second to import
-    except ImportError:
+
+        one = torch.ones(1, 1, device="cuda")
+        newton_root(one, one, one, one[0], 1.0)
+    except Exception:  # a missing compiler, a GPU that Triton does not know
         return None
     return newton_root
 

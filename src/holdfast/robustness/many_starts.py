@@ -15,7 +15,7 @@ _STEPS = 6  # gradients from each of them
 _DISTANCES = 5  # points are at twice the length of the first step, at a half of that, ... and at 1 / 16
 
 
-def crowd(search: Search, legs: int, steps: int, draw: int) -> None:
+def many_starts(search: Search, legs: int, steps: int, draw: int) -> None:
     """Improve witnesses by DDN from points anywhere in the box, cut to the sphere of the best radius.
 
     Args:
@@ -33,7 +33,7 @@ def crowd(search: Search, legs: int, steps: int, draw: int) -> None:
     search.side_by_side(legs, run, known=True)
 
 
-def neighbours(search: Search, rounds: int, draw: int) -> None:
+def refine(search: Search, rounds: int, draw: int) -> None:
     """Improve witnesses by DDN with small steps, from the best one and from points near it.
 
     A single search goes to and fro across the kinks of a boundary and comes near the nearest point slowly. Here each
