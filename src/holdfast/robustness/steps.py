@@ -52,16 +52,19 @@ def multiplier(weight: Tensor, limit: Tensor, value: Tensor, goal: Tensor, exact
     if fused is not None:
         root: Tensor = fused(weight, limit, value, goal, largest)
         return root
-    idle, none = weight == 0, torch.zeros_like(weight[:1, :1])
+    idle = weight == 0
     stop = (limit / weight).masked_fill_(idle, 0)
-    gain, most = value * weight, (value * limit).masked_fill_(idle, 0)
+    gain = value * weight
+    # What a coordinate has added when it stops. One without a limit never stops.
+    most = (value * limit).masked_fill_(idle, 0).nan_to_num_(0, posinf=0)
+    free = torch.empty_like(stop)
     huge = torch.full_like(goal[:1], largest)
     t = torch.zeros_like(goal)
     untested = weight.is_cuda and not exact
     for _ in range(_GPU_KINKS if untested else weight.shape[1] + 1):
-        free = stop > t[:, None]
-        slope = torch.where(free, gain, none).sum(1)
-        stopped = torch.where(free, none, most).sum(1)
+        torch.gt(stop, t[:, None], out=free)  # as numbers: a CPU multiplies ten times faster than it selects
+        slope = torch.linalg.vecdot(gain, free)
+        stopped = torch.linalg.vecdot(most, 1 - free)
         new = torch.where(slope > 0, (goal - stopped) / slope, huge)
         before, t = t, torch.maximum(t, new)
         if not untested and bool((t <= before * (1 + 1e-6)).all()):
