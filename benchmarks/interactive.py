@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
     parser.add_argument("--device", default="cpu", help="for digits and photographs")
     parser.add_argument("--folder", help="photographs of one's own; default: those that come with packages")
+    parser.add_argument("--explain", nargs="*", default=["default", "quick"], help="presets of GreedyAS to measure")
     parser.add_argument("--judge", nargs="*", default=["quick", "default"], help="presets to measure")
     parser.add_argument("--peers", action="store_true", help="measure foolbox and adv-lib on one digit too")
     parser.add_argument("--cores", help="the cores to use, such as 0,1; default: all")
@@ -84,7 +85,7 @@ def digit(options: argparse.Namespace) -> None:
     """Measure one digit alone: explanations, and the curve of nine sizes."""
     cases = ask_digits(options, 1)
     subsets = held(cases, _SIZES)
-    tasks = explanations(LARGEST) | {
+    tasks = explanations(options, LARGEST) | {
         f"Judge.{preset}, nine sizes": lambda cases, preset=preset: getattr(hf.Judge, preset)()(cases, subsets)
         for preset in options.judge
     }
@@ -98,14 +99,14 @@ def digits(options: argparse.Namespace) -> None:
     """Measure digits together: 100 on a GPU, 4 on a CPU."""
     cases = ask_digits(options, 100 if options.device.startswith("cuda") else 4)
     subsets = held(cases, _SIZES)
-    tasks = explanations(LARGEST) | {
+    tasks = explanations(options, LARGEST) | {
         f"Judge.{preset}, nine sizes": lambda cases, preset=preset: getattr(hf.Judge, preset)()(cases, subsets)
         for preset in options.judge
     }
     where, repeats = f"{len(cases)} digits together", min(2, options.repeats)
     show(where, timed(tasks, cases, bare_speed(cases), repeats))
     tuned = layers_of(cases.model).tuned(cases.x)
-    show(f"{where}, {tuned.execution}", timed(explanations(LARGEST), tuned.ask(cases.x), None, repeats))
+    show(f"{where}, {tuned.execution}", timed(explanations(options, LARGEST), tuned.ask(cases.x), None, repeats))
 
 
 # ---------------------------------------------------------------------- photographs
@@ -122,7 +123,7 @@ def photograph(options: argparse.Namespace) -> None:
     """Measure one photograph alone: the top 20 % of its patches, and the curve of three sizes."""
     cases = ask_photograph(options)
     subsets = held(cases, (0.05, 0.25, 0.45))
-    tasks = explanations(0.2) | {
+    tasks = explanations(options, 0.2) | {
         f"Judge.{preset}, three sizes": lambda cases, preset=preset: getattr(hf.Judge, preset)()(cases, subsets)
         for preset in options.judge
     }
@@ -133,9 +134,9 @@ def first(options: argparse.Namespace) -> None:
     """Measure the first explanation of a photograph in a fresh process, with and without imports."""
     code = (
         "import argparse, time\nbegan = time.perf_counter()\nimport interactive\n"
-        f"options = argparse.Namespace(device={options.device!r}, folder={options.folder!r})\n"
+        f"options = argparse.Namespace(device={options.device!r}, folder={options.folder!r}, explain=['quick'])\n"
         "cases = interactive.ask_photograph(options)\nasked = time.perf_counter()\n"
-        "interactive.explanations(0.2)['GreedyAS.quick'](cases)\n"
+        "interactive.explanations(options, 0.2)['GreedyAS.quick'](cases)\n"
         "print(asked - began, time.perf_counter() - asked)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
@@ -150,12 +151,9 @@ def first(options: argparse.Namespace) -> None:
 # ---------------------------------------------------------------------- both
 
 
-def explanations(budget: float) -> dict[str, Callable[[hf.Cases], object]]:
+def explanations(options: argparse.Namespace, budget: float) -> dict[str, Callable[[hf.Cases], object]]:
     """Return the explanations to measure."""
-    return {
-        "GreedyAS": replace(hf.GreedyAS(), budget=budget),
-        "GreedyAS.quick": replace(hf.GreedyAS.quick(), budget=budget),
-    }
+    return {f"GreedyAS.{name}": replace(getattr(hf.GreedyAS, name)(), budget=budget) for name in options.explain}
 
 
 def held(cases: hf.Cases, sizes: tuple[float, ...]) -> torch.Tensor:
