@@ -101,6 +101,7 @@ class Robustness(Settings, ABC):
             self.bound,
             cases.model.queries - before,
             repr(self),
+            measured.lower,
             notes_on(measured, gap, self.bound) + cases.model.notes,
             gap,
         )
@@ -147,6 +148,7 @@ class Robustness(Settings, ABC):
         b, k = subsets.shape[:2]
         radius = cases.x.new_full((b * k,), math.inf)
         new_class = torch.full((b * k,), -1, device=cases.x.device)
+        lower = torch.zeros_like(radius)
         proven, flat = (torch.zeros_like(radius, dtype=torch.bool) for _ in range(2))
         first: list[Tensor] = []
 
@@ -154,7 +156,7 @@ class Robustness(Settings, ABC):
             rows = Rows.of(cases, subsets, piece)
             part = self._measure(rows, _start_of(start, piece, k, rows))
             radius[piece], new_class[piece] = part.radius, part.new_class
-            proven[piece], flat[piece] = part.proven, part.flat
+            proven[piece], flat[piece], lower[piece] = part.proven, part.flat, part.lower
             if witness is not None and part.witness is not None:
                 witness.view(b * k, -1)[piece] = part.witness
             if part.first_radius is not None:
@@ -163,9 +165,9 @@ class Robustness(Settings, ABC):
         for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
             if progress is not None:
                 progress(piece.stop, b * k)
-        radius, new_class, proven, flat = (one.view(b, k) for one in (radius, new_class, proven, flat))
+        radius, new_class, proven, flat, lower = (one.view(b, k) for one in (radius, new_class, proven, flat, lower))
         measured = Measurements(
-            radius, new_class, proven, flat, witness, torch.cat(first).view(b, k) if first else None
+            radius, new_class, proven, flat, lower, witness, torch.cat(first).view(b, k) if first else None
         )
         self._share(measured, subsets)
         return measured
