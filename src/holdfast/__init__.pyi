@@ -39,8 +39,11 @@ from .models.model import Access as Access
 from .models.model import Model as Model
 from .models.model import Queries as Queries
 from .models.torch import TorchModel as TorchModel
+from .models.trees import TreeModel as TreeModel
+from .models.trees import trees as trees
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
+from .robustness.exact_trees import ExactTrees as ExactTrees
 from .robustness.judge import Judge as Judge
 from .robustness.kinds import Attack as Attack
 from .robustness.kinds import Certificate as Certificate
