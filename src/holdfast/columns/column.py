@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.settings import Positive, Range, Settings, shown_value
 
 Kind = Literal["numeric", "integer", "ordered", "categorical"]
-KINDS: tuple[Kind, ...] = ("numeric", "integer", "ordered", "categorical")
+ScaledBy = Literal["", "sd", "mad", "range"]
 Category = str | bool | int | float
 """One of the values of an ordered or categorical column."""
 Finite = Annotated[float, Range()]
@@ -54,7 +54,7 @@ class Column(Settings):
     low: Finite = 0.0
     high: Finite = 1.0
     scale: Positive = 1.0
-    scaled_by: Literal["", "sd", "mad", "range"] = ""
+    scaled_by: ScaledBy = ""
     fixed: bool = False
     rising: bool = False
     falling: bool = False

@@ -131,7 +131,7 @@ def table_like(held: Mapping[str, Sequence[Any]], like: Any) -> Any:
     order = [name for name in (like.column_names if library == "pyarrow" else like.columns) if name in held]
     if len(order) < len(held):
         raise HoldfastError(
-            f"like must have the columns {', '.join(held)}, it has {', '.join(order) or 'none of them'}."
+            f"like must have the columns {', '.join(held)}, it has {', '.join(order) or 'none'}."
         )
     held = {name: held[name] for name in order}
     try:

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast.columns.coding import Array, check_range, read_numbers
-from holdfast.columns.column import Category, Column, Kind
+from holdfast.columns.column import Category, Column, Kind, ScaledBy
 from holdfast.columns.frames import Values
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.settings import Positive, read_setting, shown_value
 
 Rule = Literal["std", "mad", "range"]
 RULES: tuple[Rule, ...] = ("std", "mad", "range")
-_NAMES: dict[Rule, Literal["sd", "mad", "range"]] = {"std": "sd", "mad": "mad", "range": "range"}
+_NAMES: dict[Rule, ScaledBy] = {"std": "sd", "mad": "mad", "range": "range"}
 MOST_CATEGORIES = 100
 """A column with more texts than this is taken for an id, unless its categories are stated."""
 _FEW_ROWS = 20  # below this, texts that all differ may still be categories
@@ -204,7 +204,7 @@ def _range(name: str, given: Any) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def _scale(values: Array, span: float, rule: Rule | float) -> tuple[float, str]:
+def _scale(values: Array, span: float, rule: Rule | float) -> tuple[float, ScaledBy]:
     """Return how much counts as one unit, and what it is; where values do not spread, the next rule is used."""
     if not isinstance(rule, str):
         return float(rule), ""
