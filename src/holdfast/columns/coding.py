@@ -60,6 +60,26 @@ def decode_column(column: Column, x: Array) -> list[Category]:
     return list(_simplest(x[:, 0], column.scale).tolist())
 
 
+def kept(column: Column, x: Array, near: Values) -> list[Category]:
+    """Return the values at some coordinates; those of ``near`` where they have the same coordinates.
+
+    Args:
+        column: The column.
+        x: ``[B, column.width]``, in single or double precision.
+        near: B values, or one.
+
+    Raises:
+        HoldfastError: A value of ``near`` does not fit the column, or there are neither B nor one.
+    """
+    if len(near) not in (1, len(x)):
+        raise HoldfastError(f"near must have one row or {len(x)}, got {len(near)}.")
+    values, held = decode_column(column, x), near.values.tolist() * (len(x) if len(near) == 1 else 1)
+    same = (encode_column(column, near).astype(x.dtype) == x).all(1)
+    return [
+        old if keep and column.kind == "numeric" else new for new, old, keep in zip(values, held, same, strict=True)
+    ]
+
+
 def _simplest(x: Array, scale: float) -> Array:
     """Return for each coordinate the simplest number that is encoded as it; the nearest one if there is none."""
     product = x.astype(np.float64) * scale

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from holdfast.columns.changes import Change, number_changes, sentence
-from holdfast.columns.coding import decode_column, encode_column
+from holdfast.columns.coding import decode_column, encode_column, kept
 from holdfast.columns.column import Category, Column, Kind
 from holdfast.columns.csv_tables import parsed, read_csv_rows, read_texts, with_categories
-from holdfast.columns.frames import check_names, read_frame, table_like
+from holdfast.columns.frames import Values, check_names, check_same_names, read_frame, table_like
 from holdfast.columns.inference import Rule, Wishes, infer
 from holdfast.columns.rounding import shortened
 from holdfast.columns.stored import read_columns, write_columns
@@ -217,48 +217,53 @@ class Columns:
         Raises:
             HoldfastError: A column is missing or unknown, or a value is missing, unknown or outside its range.
         """
-        given = read_frame(frame, self.names)
-        missing, extra = (sorted(set(a) - set(b)) for a, b in ((self.names, given), (given, self.names)))
-        if missing:
-            near = unknown_name("column of the table", missing[0], list(given), most=20)
-            raise HoldfastError(f"{str(near).rstrip('.')}{'' if extra else ': add it'}.")
-        if extra:
-            raise HoldfastError(f"the table has a column {extra[0]!r} that is not one of these columns: leave it out.")
+        given = self._read(frame)
         return torch.from_numpy(np.concatenate([encode_column(one, given[one.name]) for one in self.columns], axis=1))
 
-    def decode(self, x: Any) -> list[dict[str, Category]]:
+    def _read(self, frame: Any) -> dict[str, Values]:
+        given = read_frame(frame, self.names)
+        check_same_names(given, self.names)
+        return given
+
+    def decode(self, x: Any, near: Any = None) -> list[dict[str, Category]]:
         """Return points as rows of values. A point that is no row is read as the nearest one.
 
         ``decode(encode(rows))`` has the values of ``rows``: whole numbers and categories, numbers of single precision,
         and numbers of up to 15 digits. Other numbers may differ in their last digit if the scale is no power of two,
-        because there are fewer points than such numbers.
+        because there are fewer points than such numbers; ``decode(encode(rows), rows)`` has them, too.
 
         Args:
             x: ``[B, n]`` in scaled units.
+            near: A table of B rows, or of one: its numbers are used where they have the same coordinates.
 
         Returns:
             One dict for each point.
 
         Raises:
-            HoldfastError: ``x`` has another shape, or holds NaN or infinity.
+            HoldfastError: ``x`` has another shape, or holds NaN or infinity, or ``near`` is no table of this kind.
         """
-        points = self._points(x)
-        each = [decode_column(one, points[:, self.slices[one.name]]) for one in self.columns]
-        return [dict(zip(self.names, row, strict=True)) for row in zip(*each, strict=True)]
+        held = self.to_frame(x, near=near)
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*held.values(), strict=True)]
 
-    def to_frame(self, x: Any, like: Any = None) -> Any:
+    def to_frame(self, x: Any, like: Any = None, near: Any = None) -> Any:
         """Return points as a table.
 
         Args:
             x: ``[B, n]`` in scaled units.
             like: A DataFrame of pandas or polars, or an Arrow table: the result is one of the same kind, with the same
                 types of columns. None: a dict of lists.
+            near: A table of B rows, or of one: its numbers are used where they have the same coordinates.
 
         Raises:
             HoldfastError: ``x`` has another shape, or ``like`` is something else or lacks a column.
         """
         points = self._points(x)
-        held = {one.name: decode_column(one, points[:, self.slices[one.name]]) for one in self.columns}
+        parts = {one: points[:, self.slices[one.name]] for one in self.columns}
+        if near is None:
+            held = {one.name: decode_column(one, part) for one, part in parts.items()}
+        else:
+            rows = self._read(near)
+            held = {one.name: kept(one, part, rows[one.name]) for one, part in parts.items()}
         return held if like is None else table_like(held, like)
 
     def read_rows(self, path: str | Path, first: int = 0, count: int | None = None) -> list[dict[str, Category]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.settings import shown_value
 from holdfast.tensors import read_tensor
 
@@ -109,6 +109,17 @@ def check_names(names: Iterable[Any]) -> None:
         seen.add(name)
 
 
+def check_same_names(given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse a table that lacks a column or has another one."""
+    given = list(given)
+    missing = next((name for name in names if name not in given), None)
+    if missing is not None:
+        raise unknown_name("column of the table", missing, given, most=20)
+    extra = next((name for name in given if name not in names), None)
+    if extra is not None:
+        raise HoldfastError(f"the table has a column {extra!r} that is not one of these columns: leave it out.")
+
+
 def library_of(given: Any) -> str:
     """Return the name of the library that an object, or a class it derives from, is of."""
     roots = [base.__module__.partition(".")[0] for base in type(given).__mro__]
@@ -130,9 +141,7 @@ def table_like(held: Mapping[str, Sequence[Any]], like: Any) -> Any:
         raise HoldfastError(f"like must be a DataFrame or an Arrow table, got {shown_value(like)}.")
     order = [name for name in (like.column_names if library == "pyarrow" else like.columns) if name in held]
     if len(order) < len(held):
-        raise HoldfastError(
-            f"like must have the columns {', '.join(held)}, it has {', '.join(order) or 'none'}."
-        )
+        raise HoldfastError(f"like must have the columns {', '.join(held)}, it has {', '.join(order) or 'none'}.")
     held = {name: held[name] for name in order}
     try:
         if library == "pandas":
