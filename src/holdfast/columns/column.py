@@ -14,7 +14,7 @@ Kind = Literal["numeric", "integer", "ordered", "categorical"]
 ScaledBy = Literal["", "sd", "mad", "range"]
 Category = str | bool | int | float
 """One of the values of an ordered or categorical column."""
-Finite = Annotated[float, Range()]
+Finite = Annotated[float, Range(-1e300, 1e300)]
 LARGEST_WHOLE = 2**50
 """Whole numbers up to here are found again after scaling."""
 

@@ -254,7 +254,12 @@ def _array(given: Any, name: str) -> np.ndarray[Any, Any]:
         return np.array(values, bool)
     if kinds == {int} and max(map(abs, values)) < 2**63:
         return np.array(values, np.int64)
-    if kinds and kinds <= {int, float} and float in kinds and all(abs(one) < 2**1023 or one != one for one in values):
+    if (
+        kinds
+        and kinds <= {int, float}
+        and float in kinds
+        and all(isinstance(one, float) or abs(one) < 2**1023 for one in values)
+    ):
         return np.array(values, np.float64)
     out = np.empty(len(values), object)
     for number, value in enumerate(values):  # one by one: a value may itself be a sequence
