@@ -31,7 +31,7 @@ def encode_column(column: Column, given: Values) -> Array:
         HoldfastError: A value is missing, of another kind, outside the range, or an unknown category.
     """
     if column.has_categories:
-        place = _category_numbers(column, given)
+        place = category_numbers(column, given)
         return place[:, None] * column.step if column.kind == "ordered" else np.eye(column.width)[place] * HOT
     values = read_numbers(given, whole=column.kind == "integer")
     check_range(given.name, values, column.low, column.high)
@@ -148,7 +148,12 @@ def check_range(name: str, values: Array, low: float, high: float) -> None:
         )
 
 
-def _category_numbers(column: Column, given: Values) -> Array:
+def category_numbers(column: Column, given: Values) -> Array:
+    """Return the number of the category of each value, ``[B]``.
+
+    Raises:
+        HoldfastError: A value is missing or an unknown category.
+    """
     given.check_complete()
     numbers: dict[Any, int] = {category: number for number, category in enumerate(column.categories)}
     out = np.empty(len(given), np.int64)

@@ -157,6 +157,8 @@ def _columns_of(given: Any, names: Sequence[str] | None) -> list[Values]:
     library = library_of(given)
     if library == "pandas" and hasattr(given, "columns"):
         return _from_pandas(given)
+    if library == "pandas" and hasattr(given, "to_dict"):  # a Series: one row of a DataFrame
+        return _columns_of(given.to_dict(), None)
     if library == "polars":
         if not hasattr(given, "get_columns"):
             raise HoldfastError(f"expected a polars DataFrame, got {type(given).__name__}: call collect() first.")
@@ -254,12 +256,8 @@ def _array(given: Any, name: str) -> np.ndarray[Any, Any]:
         return np.array(values, bool)
     if kinds == {int} and max(map(abs, values)) < 2**63:
         return np.array(values, np.int64)
-    if (
-        kinds
-        and kinds <= {int, float}
-        and float in kinds
-        and all(isinstance(one, float) or abs(one) < 2**1023 for one in values)
-    ):
+    fits = all(isinstance(one, float) or abs(one) < 2**1023 for one in values) if kinds == {int, float} else False
+    if fits or kinds == {float}:
         return np.array(values, np.float64)
     out = np.empty(len(values), object)
     for number, value in enumerate(values):  # one by one: a value may itself be a sequence

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from holdfast.columns.coding import Array, check_range, read_numbers
+from holdfast.columns.coding import Array, category_numbers, check_range, read_numbers
 from holdfast.columns.column import Category, Column, Kind, ScaledBy
 from holdfast.columns.frames import Values
 from holdfast.errors import HoldfastError, unknown_name
@@ -109,15 +109,14 @@ def infer(given: Values, wishes: Wishes) -> Column:
         "rising": name in wishes.rising,
         "falling": name in wishes.falling,
     }
+    if kind == "numeric" or kind == "integer":
+        return _number_column(given, wishes, common)
+    column = Column(categories=_categories(given, wishes, kind), **common)
+    places = category_numbers(column, given)
     if kind == "categorical":
-        return Column(categories=_categories(given, wishes, kind), **common)
-    if kind == "ordered":
-        categories = _categories(given, wishes, kind)
-        number = {category: place for place, category in enumerate(categories)}
-        places = np.array([number.get(value, 0) for value in given.values.tolist()], np.float64)
-        scale, by = _scale(places, float(len(categories) - 1), wishes.rule(name))
-        return Column(categories=categories, scale=scale, scaled_by=by, **common)
-    return _number_column(given, wishes, common)
+        return column
+    scale, by = _scale(places.astype(np.float64), column.high, wishes.rule(name))
+    return replace(column, scale=scale, scaled_by=by)
 
 
 def _number_column(given: Values, wishes: Wishes, common: dict[str, Any]) -> Column:
