@@ -72,7 +72,7 @@ def test_malformed_files_of_adult_are_refused(content: str, message: str, tmp_pa
     with pytest.raises(hf.HoldfastError, match=message) as raised:
         hf.data.adult(path)
     assert str(path) in str(raised.value)
-    with pytest.raises(hf.HoldfastError, match="cannot read .*none.csv"):
+    with pytest.raises(hf.HoldfastError, match=r"cannot read .*none\.csv"):
         hf.data.adult(tmp_path / "none.csv")
 
 

@@ -97,9 +97,7 @@ class Column(Settings):
         if any(isinstance(one, float) and not math.isfinite(one) for one in self.categories):
             raise HoldfastError(f"the categories of column {self.name!r} must be finite, without NaN.")
         if any(isinstance(one, str) and not one.strip() for one in self.categories):
-            raise HoldfastError(
-                f"the categories of column {self.name!r} must not be empty: empty texts are missing values."
-            )
+            raise HoldfastError(f"the categories of column {self.name!r} must not be empty texts.")
         if len(set(self.categories)) != len(self.categories) or len(self.numbers_by_text) != len(self.categories):
             twice = next(one for n, one in enumerate(self.categories) if str(one) in map(str, self.categories[:n]))
             raise HoldfastError(f"the categories of column {self.name!r} must differ, got {twice!r} twice.")
