@@ -31,6 +31,14 @@ def test_changes_are_read_aloud() -> None:
     assert columns.sentence([]) == "refused; no change was found that makes it granted."
 
 
+def test_names_and_lengths_are_written_for_readers() -> None:
+    hours = hf.Column("hours_per_week", "integer", unit="hours", low=0, high=99, scale=10, scaled_by="sd")
+    after = {43: "+0.30", 41: "+0.10", 40 + 59: "+5.9"}
+    for value, amount in after.items():
+        change = hf.columns.Change(hours, 40, value, (value - 40) / 10)
+        assert str(change) == f"hours per week were {value} hours instead of 40 hours ({amount} sd)"
+
+
 def test_changes_of_single_precision_are_read_aloud() -> None:
     columns = people()
     x = columns.encode(ROWS[0]).float()

@@ -89,7 +89,8 @@ class Change:
 
     def __str__(self) -> str:
         amount = self.amount_text
-        return f"{self.name} were {self.after_text} instead of {self.before_text}" + (f" ({amount})" if amount else "")
+        name = self.name.replace("_", " ")
+        return f"{name} were {self.after_text} instead of {self.before_text}" + (f" ({amount})" if amount else "")
 
 
 def sentence(
@@ -171,4 +172,4 @@ def _with_unit(text: str, unit: str) -> str:
 
 def _signed(amount: float) -> str:
     """Return a number with its sign and two or more digits: +0.31, +12, -0.0042."""
-    return f"{amount:+,.0f}" if abs(amount) >= 10 else f"{amount:+.2g}"
+    return f"{amount:+,.0f}" if abs(amount) >= 9.95 else f"{amount:+#.2g}"

@@ -23,6 +23,7 @@ from holdfast.columns.stored import read_columns, write_columns
 from holdfast.domain import Domain
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.features import Features
+from holdfast.files import reading
 from holdfast.settings import Count, Natural, read_setting, shown_value
 from holdfast.tensors import read_tensor
 
@@ -130,7 +131,8 @@ class Columns:
         known = stated.get("categories") or {}
         texts = read_texts(path, without)
         held = {n: with_categories(one, known[n]) if n in known else parsed(one) for n, one in texts.items()}
-        return cls.read(held, **stated)
+        with reading(path, "the table"):
+            return cls.read(held, **stated)
 
     @classmethod
     def load(cls, path: str | Path) -> Columns:
