@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import holdfast as hf
 
 PEOPLE: dict[str, list[Any]] = {
@@ -26,3 +28,25 @@ ROWS = [dict(zip(PEOPLE, row, strict=True)) for row in zip(*PEOPLE.values(), str
 
 def people(**stated: Any) -> hf.Columns:
     return hf.Columns.read(PEOPLE, **{**STATED, **stated})
+
+
+def frame_of(kind: str) -> Any:
+    if kind.startswith("pandas"):
+        pandas = pytest.importorskip("pandas")
+        if kind == "pandas":
+            return pandas.DataFrame(PEOPLE)
+        education = pandas.Categorical(PEOPLE["education"], ORDER, ordered=True)
+        age, job = pandas.Series(PEOPLE["age"], dtype="Int64"), pandas.Series(PEOPLE["job"], dtype="category")
+        return pandas.DataFrame(PEOPLE | {"education": education}).assign(age=age, job=job)
+    if kind.startswith("polars"):
+        polars = pytest.importorskip("polars")
+        jobs = polars.Enum(["clerk", "nurse", "pilot"]) if "enum" in kind else polars.String
+        return polars.DataFrame(PEOPLE).with_columns(polars.col("job").cast(jobs))
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table(PEOPLE | ({"job": arrow.array(PEOPLE["job"]).dictionary_encode()} if "dict" in kind else {}))
+    return Stream(table) if kind == "stream" else table
+
+
+class Stream:
+    def __init__(self, table: Any):
+        self.__arrow_c_stream__ = table.__arrow_c_stream__

@@ -10,7 +10,7 @@ import torch
 from hypothesis import strategies as st
 
 import holdfast as hf
-from people import ORDER, PEOPLE, ROWS, STATED, people
+from people import PEOPLE, ROWS, STATED, frame_of, people
 
 
 def test_columns_are_found_out_from_values() -> None:
@@ -23,29 +23,7 @@ def test_columns_are_found_out_from_values() -> None:
     assert columns["job"].categories == ("clerk", "nurse", "pilot")
     assert columns["smokes"].categories == (False, True)
     assert columns["education"].scale == pytest.approx(np.std([0, 1, 2, 1]), rel=1e-5)
-    assert repr(columns) == "Columns(income, age, job, education, smokes)"
-
-
-def frame_of(kind: str) -> Any:
-    if kind.startswith("pandas"):
-        pandas = pytest.importorskip("pandas")
-        if kind == "pandas":
-            return pandas.DataFrame(PEOPLE)
-        education = pandas.Categorical(PEOPLE["education"], ORDER, ordered=True)
-        age, job = pandas.Series(PEOPLE["age"], dtype="Int64"), pandas.Series(PEOPLE["job"], dtype="category")
-        return pandas.DataFrame(PEOPLE | {"education": education}).assign(age=age, job=job)
-    if kind.startswith("polars"):
-        polars = pytest.importorskip("polars")
-        jobs = polars.Enum(["clerk", "nurse", "pilot"]) if "enum" in kind else polars.String
-        return polars.DataFrame(PEOPLE).with_columns(polars.col("job").cast(jobs))
-    arrow = pytest.importorskip("pyarrow")
-    table = arrow.table(PEOPLE | ({"job": arrow.array(PEOPLE["job"]).dictionary_encode()} if "dict" in kind else {}))
-    return Stream(table) if kind == "stream" else table
-
-
-class Stream:
-    def __init__(self, table: Any):
-        self.__arrow_c_stream__ = table.__arrow_c_stream__
+    assert str(columns) == "Columns(income, age, job, education, smokes)"
 
 
 PLAIN = {
@@ -152,6 +130,8 @@ def test_a_model_is_asked_about_rows() -> None:
     assert cases.features.name(2) == "job"
 
 
+STEADY = hypothesis.settings(deadline=None, derandomize=True)
+
 floats = st.floats(-1e12, 1e12).filter(lambda value: value == 0 or abs(value) > 1e-200)
 small_floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 wholes, places = st.integers(-(10**15), 10**15), st.integers(-12, 0)
@@ -163,6 +143,7 @@ def of_number(value: float, scale: float) -> hf.Columns:
     return hf.Columns((hf.Column("v", low=min(value, -1) * 2, high=max(value, 1) * 2, scale=scale),))
 
 
+@STEADY
 @hypothesis.given(value=small_floats | decimals, scale=scales)
 def test_short_numbers_are_found_again(value: float, scale: float) -> None:
     columns = of_number(value, scale)
@@ -172,6 +153,7 @@ def test_short_numbers_are_found_again(value: float, scale: float) -> None:
     assert torch.equal(columns.encode(row), x)
 
 
+@STEADY
 @hypothesis.given(value=floats, scale=scales, power=st.integers(-10, 20))
 def test_all_numbers_are_found_again_by_powers_of_two_or_near_rows(value: float, scale: float, power: int) -> None:
     columns = of_number(value, 2.0**power)
@@ -183,6 +165,7 @@ def test_all_numbers_are_found_again_by_powers_of_two_or_near_rows(value: float,
     assert torch.equal(columns.encode(columns.decode(x)), x)
 
 
+@STEADY
 @hypothesis.given(value=st.integers(-(2**50), 2**50), scale=scales)
 def test_whole_numbers_are_found_again(value: int, scale: float) -> None:
     low, high = max(-(2**50), min(value, 0) * 2), min(2**50, max(value, 1) * 2)
@@ -199,6 +182,7 @@ texts = st.text().filter(str.strip)
 categories = st.lists(texts | st.integers(), min_size=2, max_size=6, unique_by=str)
 
 
+@STEADY
 @hypothesis.given(names=categories, data=st.data(), kind=st.sampled_from(["ordered", "categorical"]))
 def test_categories_are_found_again(names: list[Any], data: st.DataObject, kind: Any) -> None:
     chosen = data.draw(st.lists(st.sampled_from(names), min_size=1))
@@ -209,6 +193,7 @@ def test_categories_are_found_again(names: list[Any], data: st.DataObject, kind:
     assert columns.domain().contains(x, x).all()
 
 
+@STEADY
 @hypothesis.given(value=floats, scale=scales)
 def test_points_of_single_precision_have_short_values(value: float, scale: float) -> None:
     columns = of_number(value, scale)

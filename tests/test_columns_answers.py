@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
+from hypothesis import strategies as st
 
 import holdfast as hf
 from people import ROWS, people
@@ -86,6 +88,21 @@ def test_numbers_are_shortened_while_they_still_change_the_decision() -> None:
 def test_numbers_have_the_digits_that_matter(before: float, after: float, unit: str, text: str) -> None:
     column = hf.Column("v", unit=unit, low=-5000, high=99_999.94)
     assert str(hf.columns.Change(column, before, after, after - before)) == text
+
+
+numbers = st.floats(-1e290, 1e290)
+
+
+@hypothesis.settings(deadline=None, derandomize=True)
+@hypothesis.given(before=numbers, after=numbers)
+def test_all_numbers_can_be_shown(before: float, after: float) -> None:
+    hypothesis.assume(before != after)
+    column = hf.Column("v", low=-1e291, high=1e291, scale=1e200)
+    change = hf.columns.Change(column, before, after, after - before)
+    assert str(change).startswith("v were ")
+    shown = [float(change.rounded(digits)) for digits in range(17)]
+    assert all(one >= after if after > before else one <= after for one in shown)
+    assert abs(shown[0] - after) <= 0.11 * abs(after - before)
 
 
 def test_points_that_are_no_rows_are_not_read_aloud() -> None:

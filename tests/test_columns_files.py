@@ -71,6 +71,7 @@ def test_a_csv_file_says_the_same_as_a_table(tmp_path: Path) -> None:
         (b"a,b\n1,\xff\n", "it is not a text in UTF-8"),
         (b'a,b\n1,"x\n', "cannot read the table"),
         (b"a,b\n1,2\n,3\n", "column 'a' has no value in row 1"),
+        (b"a,b\n1,2\n2,NaN\n", "column 'b' has no value in row 1"),
         (b"a" * 200_000, "cannot read the table .*field larger"),
     ],
 )

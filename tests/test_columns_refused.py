@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import holdfast as hf
-from people import PEOPLE, ROWS, people
+from people import PEOPLE, ROWS, frame_of, people
 
 
 @pytest.mark.parametrize(
@@ -150,5 +150,13 @@ def test_malformed_sets_of_columns_are_refused() -> None:
         people()["jobs"]
     with pytest.raises(hf.HoldfastError, match="all columns are fixed"):
         hf.Columns((hf.Column("a", fixed=True),)).features()
+    halves = hf.Columns((hf.Column("a"),))
+    for like in (frame_of("pandas"), frame_of("polars"), frame_of("arrow")):
+        with pytest.raises(hf.HoldfastError, match="like must have the columns a, it has none"):
+            halves.to_frame([[0.5]], like)
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    for like in (pandas.DataFrame({"a": [1]}), polars.DataFrame({"a": [1]}), arrow.table({"a": [1]})):
+        with pytest.raises(hf.HoldfastError, match="column 'a' of like holds whole numbers"):
+            halves.to_frame([[0.5]], like)
     with pytest.raises(hf.HoldfastError, match="like must be a DataFrame"):
         people().to_frame(people().encode(ROWS), like=[1])

@@ -52,7 +52,7 @@ class Change:
             return _with_unit(_category(self.before), self.unit)
         exact = Decimal(repr(float(self.before)))
         if len(exact.normalize().as_tuple().digits) > _SHORT:
-            exact = exact.quantize(_quantum(self.before, self.after, 1), ROUND_HALF_EVEN)
+            exact = _cut(exact, _quantum(self.before, self.after, 1), ROUND_HALF_EVEN)
         return _with_unit(_number(exact), self.unit)
 
     @property
@@ -85,7 +85,7 @@ class Change:
         """
         value = Decimal(repr(float(self.after)))
         grows = float(self.after) > float(self.before)
-        return value.quantize(_quantum(self.before, self.after, digits), ROUND_CEILING if grows else ROUND_FLOOR)
+        return _cut(value, _quantum(self.before, self.after, digits), ROUND_CEILING if grows else ROUND_FLOOR)
 
     def __str__(self) -> str:
         amount = self.amount_text
@@ -145,6 +145,12 @@ def _quantum(before: Category, after: Category, digits: int) -> Decimal:
     if not size:
         raise HoldfastError(f"there is no change to show: the value stays {before!r}.")
     return Decimal(1).scaleb(size.adjusted() - 1 - digits)
+
+
+def _cut(value: Decimal, quantum: Decimal, rounding: str) -> Decimal:
+    """Return a number without the digits below a place; as it is if it has none there."""
+    exponent = value.as_tuple().exponent
+    return value if isinstance(exponent, int) and exponent >= quantum.adjusted() else value.quantize(quantum, rounding)
 
 
 def _number(value: Decimal) -> str:

@@ -66,7 +66,7 @@ class Columns:
             raise unknown_name("column", str(name), self.names)
         return self.columns[self.names.index(name)]
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return f"Columns({', '.join(self.names)})"
 
     # ------------------------------------------------------------------ making columns

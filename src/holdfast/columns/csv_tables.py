@@ -17,6 +17,7 @@ MOST_CSV = 256 * MEGABYTE  # bytes of a file
 _MOST_CELLS = 20_000_000  # of a table in memory; the full Adult has 700,000
 _MOST_COLUMNS = 10_000
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})")  # a code such as 007 is no number
+_MISSING = ("", "?", "na", "n/a", "nan", "null", "none")  # where the other values of a column are numbers
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
 
@@ -120,14 +121,21 @@ def _rows(file: IO[str]) -> Iterator[list[str]]:
 
 
 def parsed(texts: Sequence[str]) -> list[Any]:
-    """Return the texts of one column as whole numbers or as numbers, if all of them are; as they are otherwise."""
+    """Return the texts of one column as numbers if all of them are, and as they are otherwise.
+
+    A text such as "n/a" between numbers is a missing value, None.
+
+    Args:
+        texts: The values of the column in a file.
+    """
     if all(map(_WHOLE.fullmatch, texts)):
         return list(map(int, texts))
     if all(map(_NUMBER.fullmatch, texts)) and not any(re.match(r"[+-]?0[0-9]", text) for text in texts):
         return list(map(float, texts))
-    filled = [text for text in texts if text.strip()]
-    if filled != list(texts) and filled and all(map(_NUMBER.fullmatch, filled)):  # a number is missing
-        return [float(text) if text.strip() else None for text in texts]
+    missing = [text.strip().lower() in _MISSING for text in texts]
+    filled = [text for text, none in zip(texts, missing, strict=True) if not none]
+    if filled and len(filled) < len(texts) and all(map(_NUMBER.fullmatch, filled)):
+        return [None if none else float(text) for text, none in zip(texts, missing, strict=True)]
     return list(texts)
 
 

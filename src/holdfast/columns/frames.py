@@ -143,14 +143,26 @@ def table_like(held: Mapping[str, Sequence[Any]], like: Any) -> Any:
     if len(order) < len(held):
         raise HoldfastError(f"like must have the columns {', '.join(held)}, it has {', '.join(order) or 'none'}.")
     held = {name: held[name] for name in order}
+    types = like.dtypes if library == "pandas" else like.schema
+    kinds = {name: types.field(name).type if library == "pyarrow" else types[name] for name in order}
+    _refuse_cut_numbers(held, kinds)
     try:
         if library == "pandas":
-            return type(like)(held).astype({name: like.dtypes[name] for name in order})
+            return type(like)(held).astype(kinds)
         if library == "polars":
-            return type(like)(held, schema={name: like.schema[name] for name in order})
+            return type(like)(held, schema=kinds)
         return type(like).from_pydict(held, schema=like.select(order).schema)
-    except Exception as error:  # a column of whole numbers may have to hold others
+    except Exception as error:  # a type that cannot hold the values, such as other categories
         raise HoldfastError(f"the columns cannot have the types of those of like: {first_line(error)}") from error
+
+
+def _refuse_cut_numbers(held: Mapping[str, Sequence[Any]], kinds: Mapping[str, Any]) -> None:
+    """Refuse numbers that a column of whole ones would cut without a word."""
+    for name, values in held.items():
+        whole = str(kinds[name]).lower().startswith(("int", "uint"))  # in all three libraries
+        cut = next((one for one in values if isinstance(one, float) and one != int(one)), None) if whole else None
+        if cut is not None:
+            raise HoldfastError(f"column {name!r} of like holds whole numbers, and the table has {cut!r}.")
 
 
 def _columns_of(given: Any, names: Sequence[str] | None) -> list[Values]:
