@@ -124,7 +124,7 @@ class Domain:
         Raises:
             HoldfastError: The shapes do not fit.
         """
-        self._check(points, origin)
+        points, origin = self._read(points, origin)
         wide = torch.promote_types(points.dtype, self.step.dtype)
         eps = max(torch.finfo(one.dtype).eps for one in (points, origin, self.step))
         near = self._on_grid(points.to(wide), origin.to(wide), self.step.to(wide), _ROUNDING * eps).to(points.dtype)
@@ -143,17 +143,27 @@ class Domain:
         Raises:
             HoldfastError: The shapes do not fit.
         """
+        points, origin = self._read(points, origin)
         near = self.nearest(points, origin)
         # A point is often computed as origin + move, so its error is that of the larger of them.
         size = torch.maximum(points.abs(), origin.to(points).abs())
         return ((points - near).abs() <= _ROUNDING * torch.finfo(points.dtype).eps * size).all(1)
 
-    def _check(self, points: Tensor, origin: Tensor) -> None:
-        if points.ndim != 2 or points.shape[1] != len(self) or origin.shape != points.shape:
+    def _read(self, points: Any, origin: Any) -> tuple[Tensor, Tensor]:
+        """Return points and their origin as tensors; refuse other shapes, types and devices."""
+        n, device = len(self), self.step.device
+        points = read_tensor(points, "points", f"floating-point numbers [R, {n}]")
+        origin = read_tensor(origin, "their origin", f"floating-point numbers [R, {n}]")
+        if points.ndim != 2 or points.shape[1] != n or origin.shape != points.shape:
+            shapes = f"{tuple(points.shape)} and {tuple(origin.shape)}"
+            raise HoldfastError(f"points and their origin must be [R, {n}], got {shapes}.")
+        if not points.is_floating_point() or not origin.is_floating_point():
+            raise HoldfastError(f"points and their origin must be floating point, got {points.dtype}, {origin.dtype}.")
+        if points.device != device or origin.device != device:
             raise HoldfastError(
-                f"points and their origin must be [R, {len(self)}], got {tuple(points.shape)} and "
-                f"{tuple(origin.shape)}."
+                f"the domain is on {device}, its points on {points.device}: use domain.to({str(points.device)!r})."
             )
+        return points, origin
 
     def _on_grid(self, points: Tensor, origin: Tensor, step: Tensor, precision: float) -> Tensor:
         """Round to multiples of the step, no lower than the origin where values rise, no higher where they fall."""

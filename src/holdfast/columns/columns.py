@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from holdfast.features import Features
 from holdfast.files import reading
 from holdfast.settings import Count, Natural, read_setting, shown_value
 from holdfast.tensors import read_tensor
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,14 @@ class Columns:
         frame: Any,
         *,
         names: Sequence[str] | None = None,
-        kinds: Mapping[str, Kind] | None = None,
-        units: Mapping[str, str] | None = None,
+        kinds: Mapping[str, Kind] = _NOTHING,
+        units: Mapping[str, str] = _NOTHING,
         fixed: Sequence[str] = (),
         rising: Sequence[str] = (),
         falling: Sequence[str] = (),
-        ranges: Mapping[str, tuple[float, float]] | None = None,
+        ranges: Mapping[str, tuple[float, float]] = _NOTHING,
         scale: Rule | Mapping[str, Rule | float] = "std",
-        categories: Mapping[str, Sequence[Category]] | None = None,
+        categories: Mapping[str, Sequence[Category]] = _NOTHING,
     ) -> Columns:
         """Find out from data what the columns of a table are. What is stated here by name is taken as it is.
 
@@ -112,7 +115,7 @@ class Columns:
             HoldfastError: The table cannot be read or is empty; a value is missing or does not fit; a name is unknown.
         """
         given = read_frame(frame, names)
-        wishes = Wishes(kinds or {}, units or {}, fixed, rising, falling, ranges or {}, scale, categories or {})
+        wishes = Wishes(kinds, units, fixed, rising, falling, ranges, scale, categories)
         wishes.check(list(given))
         return cls(tuple(infer(values, wishes) for values in given.values()))
 
@@ -128,9 +131,12 @@ class Columns:
         Raises:
             HoldfastError: The file cannot be read, or ``Columns.read`` refuses its table.
         """
-        known = stated.get("categories") or {}
+        known = stated.get("categories", _NOTHING)
         texts = read_texts(path, without)
-        held = {n: with_categories(one, known[n]) if n in known else parsed(one) for n, one in texts.items()}
+        held = {
+            n: with_categories(one, known[n]) if isinstance(known, Mapping) and n in known else parsed(one)
+            for n, one in texts.items()
+        }
         with reading(path, "the table"):
             return cls.read(held, **stated)
 
