@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,18 @@ def test_malformed_rows_of_csv_files_are_refused(content: str, row: int, message
         people().read_rows(path, row, 1)
     with pytest.raises(hf.HoldfastError, match="cannot read the table"):
         people().read_rows(tmp_path / "none.csv", row if row > 0 else 0, 1)
+
+
+def test_no_library_of_tables_is_imported_unless_it_is_used() -> None:
+    code = """
+import sys
+import holdfast as hf
+table = hf.data.adult()
+table.columns.decode(table.x[:2])
+print([name for name in ("pandas", "polars", "pyarrow", "sklearn", "narwhals") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_columns_left_out_must_exist(tmp_path: Path) -> None:

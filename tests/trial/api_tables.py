@@ -51,7 +51,8 @@ def _table(draw: random.Random) -> Any:
             return [row | ({name: odd_value(draw)} if draw.random() < 0.5 else {}) for row in ROWS]
         case 6:
             days = np.array(["2026-01-01"] * 4, "M8[D]")
-            jobs = np.array(PEOPLE["job"], draw.choice([object, "U9", "S9"]))
+            kind: Any = draw.choice([object, "U9", "S9"])
+            jobs = np.array(PEOPLE["job"], kind)
             held[name] = draw.choice([days, jobs, odd_tensor(draw, (4,))])
         case 7:
             return {name: value for name, value in ROWS[0].items() if draw.random() < 0.9}

@@ -16,7 +16,7 @@ from torch import Tensor
 from holdfast.columns.changes import Change, number_changes, sentence
 from holdfast.columns.coding import decode_column, encode_column, kept
 from holdfast.columns.column import Category, Column, Kind
-from holdfast.columns.csv_tables import parsed, read_csv_rows, read_texts, with_categories
+from holdfast.columns.csv_tables import read_csv_rows, read_values
 from holdfast.columns.frames import Values, check_names, check_same_names, read_frame, table_like
 from holdfast.columns.inference import Rule, Wishes, infer
 from holdfast.columns.rounding import shortened
@@ -131,12 +131,7 @@ class Columns:
         Raises:
             HoldfastError: The file cannot be read, or ``Columns.read`` refuses its table.
         """
-        known = stated.get("categories", _NOTHING)
-        texts = read_texts(path, without)
-        held = {
-            n: with_categories(one, known[n]) if isinstance(known, Mapping) and n in known else parsed(one)
-            for n, one in texts.items()
-        }
+        held = read_values(path, without, stated.get("categories", _NOTHING))
         with reading(path, "the table"):
             return cls.read(held, **stated)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +36,13 @@ def read_texts(path: str | Path, without: Sequence[str] = ()) -> dict[str, list[
     """
     with reading(path, "the table", MOST_CSV), _opened(path) as file:
         return texts_of(file, shown(path), without)
+
+
+def read_values(path: str | Path, without: Sequence[str], categories: Any) -> dict[str, list[Any]]:
+    """Read all columns of a .csv file as numbers or texts, or as the categories that are stated for them by name."""
+    known = categories if isinstance(categories, Mapping) else {}
+    texts = read_texts(path, without)
+    return {n: with_categories(one, known[n]) if n in known else parsed(one) for n, one in texts.items()}
 
 
 def texts_of(file: IO[str], name: str, without: Sequence[str] = ()) -> dict[str, list[str]]:
