@@ -120,3 +120,5 @@ def test_columns_left_out_must_exist(tmp_path: Path) -> None:
     path.write_text(CSV)
     with pytest.raises(hf.HoldfastError, match="did you mean code"):
         hf.Columns.read_csv(path, without=["cod"])
+    with pytest.raises(hf.HoldfastError, match=r"people\.csv: categories of column 'job' must be a list, got 3"):
+        hf.Columns.read_csv(path, without=["code"], categories={"job": 3})

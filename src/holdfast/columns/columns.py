@@ -131,9 +131,8 @@ class Columns:
         Raises:
             HoldfastError: The file cannot be read, or ``Columns.read`` refuses its table.
         """
-        held = read_values(path, without, stated.get("categories", _NOTHING))
         with reading(path, "the table"):
-            return cls.read(held, **stated)
+            return cls.read(read_values(path, without, stated.get("categories", _NOTHING)), **stated)
 
     @classmethod
     def load(cls, path: str | Path) -> Columns:

@@ -40,7 +40,8 @@ def read_texts(path: str | Path, without: Sequence[str] = ()) -> dict[str, list[
 
 def read_values(path: str | Path, without: Sequence[str], categories: Any) -> dict[str, list[Any]]:
     """Read all columns of a .csv file as numbers or texts, or as the categories that are stated for them by name."""
-    known = categories if isinstance(categories, Mapping) else {}
+    stated = categories if isinstance(categories, Mapping) else {}
+    known = {name: one for name, one in stated.items() if isinstance(one, (list, tuple))}
     texts = read_texts(path, without)
     return {n: with_categories(one, known[n]) if n in known else parsed(one) for n, one in texts.items()}
 
