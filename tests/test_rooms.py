@@ -29,6 +29,8 @@ ORDER = [
     "sizes",
     "feature_shapes",
     "features",
+    "domain",
+    "columns",
     "models.model",
     "cases",
     "tree_ensembles",

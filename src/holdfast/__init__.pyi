@@ -4,6 +4,8 @@ from . import analyses as analyses
 from . import data as data
 from . import text as text
 from .cases import Cases as Cases
+from .columns import Column as Column
+from .columns import Columns as Columns
 from .criteria.criterion import Criterion as Criterion
 from .criteria.removal import Deletion as Deletion
 from .criteria.removal import Insertion as Insertion
@@ -11,6 +13,7 @@ from .criteria.robustness import RobustnessRelevant as RobustnessRelevant
 from .criteria.robustness import RobustnessRest as RobustnessRest
 from .curve import Curve as Curve
 from .curve import trace as trace
+from .domain import Domain as Domain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
 from .explainers.anchor import Anchor as Anchor

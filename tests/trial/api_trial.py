@@ -27,6 +27,7 @@ from holdfast.experiment.study import Gallery
 from holdfast.explanation import explain_cases
 from speed import slowness
 from trial.api_doors import DOORS
+from trial.api_tables import TABLES
 from trial.api_values import CLASSES, INPUTS, good_cases, odd_model, odd_tensor, odd_value
 from trial.tally import Tally
 
@@ -270,4 +271,5 @@ CALLS: dict[str, Callable[[random.Random], Any]] = {
     "explanation": _explanation,
     "model call": _model_call,
     **DOORS,
+    **TABLES,
 }

@@ -17,11 +17,13 @@ from pathlib import Path
 from PIL import Image
 
 from holdfast.analyses.agreement import Marks
+from holdfast.columns import Columns
 from holdfast.data.digits import load_weights
 from holdfast.data.idx import read_idx
 from holdfast.data.networks import mnist_cnn
 from holdfast.data.photographs import read_photo
 from holdfast.data.rationales import movie_passages
+from holdfast.data.tabular import adult
 from holdfast.data.texts import labelled, newsgroups
 from holdfast.data.topics import load_bilstm
 from holdfast.errors import HoldfastError
@@ -67,6 +69,9 @@ def _samples() -> dict[str, tuple[bytes, Reader]]:
         "movies.zip": (_zip(movies), movie_passages),
         "news.zip": (_zip(post), lambda path: newsgroups(path, groups=("sci.space",))),
         "a.csv": (b"text,label\ngood film,1\nbad film,0\n", labelled),
+        "people.csv": (b"age,job\n33,clerk\n41,nurse\n", lambda path: Columns.read_csv(path).read_rows(path)),
+        "columns.json": ((stored / "adult-columns.json").read_bytes(), Columns.load),
+        "adult.csv.gz": ((stored / "adult-2000.csv.gz").read_bytes(), adult),
         "vectors.txt": (b"cat 1.0 0.5\ndog 0.25 1.0\n", Vocabulary.read),
         "marks.jsonl": (b'{"example": "a", "annotator": "x", "features": [1, 2]}\n', Marks.read),
         "a.toml": (named.read_bytes(), lambda path: load(str(path))),
