@@ -19,6 +19,7 @@ from holdfast.tree_ensembles.ensemble import Floats, Integers
 from holdfast.tree_ensembles.leaves import Bools, Leaves
 
 _GAP = 1e-7  # relative difference of the two bounds of a program that is solved
+_EDGE = 1e-6  # how far a program reaches beyond its ball, so that rounding excludes nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +262,8 @@ class _Program:
         cost = np.zeros(self._columns)
         if not math.isinf(self.p):
             cost[: len(step)] = step
+            place = np.arange(len(step))
+            self._add(0 * place, place, step, np.array([-math.inf]), np.array([self.radius**self.p * (1 + _EDGE)]))
             return cost
         cost[-1] = 1
         owner = self.leaves.owner[self.thresholds]
@@ -287,7 +290,7 @@ class _Program:
         whole[: len(self.thresholds)] = 1
         top = np.ones(self._columns)
         if math.isinf(self.p):
-            top[-1] = self.radius
+            top[-1] = self.radius * (1 + _EDGE)
         result = milp(
             self.cost,
             integrality=whole,
