@@ -1,0 +1,242 @@
+"""Contests between training points: the shortest move after which some are nearer than others.
+
+At a move d, the squared distance to a point p grows by a term that all points share, minus ``normals[p] @ d``. So
+"point q is nearer than point p" is a half space, and "nearer than all of these" is a polyhedron.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.models.neighbours import NeighboursModel
+from holdfast.robustness.norms import Norm
+from holdfast.robustness.polyhedra import Array, Box, bound, half_space_length, shortest
+
+Numbers = NDArray[np.int64]
+
+_NEAREST = 16  # blockers that every rival is first compared with
+_TOGETHER = 32  # rivals whose better bound is computed at once
+_ADDED = 3  # half spaces that join a program in one round
+_ROUNDS = 500
+_FAR = 1e6  # spreads of the data; what is farther counts as out of reach
+_ROUNDING = {2.0: 64 * 2.0**-52, 1.0: 1e-11, math.inf: 1e-11}  # a linear program is less precise
+
+
+class Outcome(NamedTuple):
+    """The shortest move that was found, and the proven lower bound of all such moves.
+
+    Attributes:
+        move: ``[n]``; zeros where none was found.
+        lower: The bound; ``inf`` where a move is proven to be impossible.
+    """
+
+    move: Array
+    lower: float
+
+
+class Question(NamedTuple):
+    """"These points are nearer than those points."
+
+    Attributes:
+        rivals: The points that must be nearer, ``[J]``.
+        blockers: The points that must be farther, ``[I]``.
+    """
+
+    rivals: Numbers
+    blockers: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """The training points as normals of half spaces.
+
+    Attributes:
+        norm: The norm of moves.
+        normals: ``[N, n]``.
+        scale: The size of the numbers that distances are made of.
+        spread: How far apart the points are, as moves.
+    """
+
+    norm: Norm
+    normals: Array
+    scale: float
+    spread: float
+    _last: dict[bytes, tuple[NDArray[np.bool_], Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: NeighboursModel, norm: Norm) -> Space:
+        """Return the points of a model."""
+        points = model.points if model.step is None else model.points @ model.step.weight
+        normals = 2 * points.numpy()
+        spread = max(float(np.ptp(model.points.numpy(), 0).max()), 1e-300)
+        if model.step is not None:
+            spread /= max(float(model.step.weight.abs().amax()), 1e-300)
+        return cls(norm, normals, float(model.points.square().sum(1).max()), spread)
+
+    def columns(self, free: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Array]:
+        """Return which free columns matter, and the normals in them; the last answer is kept."""
+        key = free.tobytes()
+        if key not in self._last:
+            self._last.clear()
+            used = free & (np.ptp(self.normals, 0) > 0)
+            self._last[key] = used, np.ascontiguousarray(self.normals[:, used])
+        return self._last[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """All contests around one input.
+
+    Attributes:
+        space: The training points.
+        squared: Squared distances from the input to them, ``[N]``.
+        low: The smallest allowed moves ``[n]``.
+        high: The largest.
+        margin: By how many roundings the half spaces are narrowed, so that the model itself sees a change.
+    """
+
+    space: Space
+    squared: Array
+    low: Array
+    high: Array
+    margin: float
+
+    @cached_property
+    def _used(self) -> NDArray[np.bool_]:
+        return self.space.columns(self.low < self.high)[0]
+
+    @cached_property
+    def _normals(self) -> Array:
+        return self.space.columns(self.low < self.high)[1]
+
+    @cached_property
+    def _box(self) -> Box:
+        far = _FAR * max(self.space.spread, math.sqrt(float(self.squared.max())))
+        return Box(np.maximum(self.low[self._used], -far), np.minimum(self.high[self._used], far))
+
+    @cached_property
+    def _reach(self) -> float:
+        """The length of the longest move that the box allows."""
+        return float(np.linalg.norm(np.maximum(-self._box.low, self._box.high), self.space.norm.p)) * (1 + 1e-9)
+
+    @cached_property
+    def _narrowed(self) -> float:
+        """What is added to every goal."""
+        return self.margin * _ROUNDING[self.space.norm.p] * (self.space.scale + float(self.squared.max()))
+
+    def nearest(self, rivals: Numbers, blockers: Numbers) -> Outcome:
+        """Return the shortest move after which one of the rivals is nearer than every blocker.
+
+        Args:
+            rivals: Numbers of training points.
+            blockers: Numbers of other training points.
+
+        Returns:
+            The move and the lower bound.
+        """
+        best, best_lower, lower = self._reach, math.inf, math.inf
+        move = np.zeros(len(self._used))
+        against, coarse = self._coarse(rivals, blockers)
+        waiting = [(float(length), 0, int(rival)) for rival, length in enumerate(coarse)]
+        heapq.heapify(waiting)
+        while waiting and waiting[0][0] < best:
+            length, stage, rival = heapq.heappop(waiting)
+            if stage == 0:
+                some = [rival]
+                while len(some) < _TOGETHER and waiting and waiting[0][1] == 0 and waiting[0][0] < best:
+                    some.append(heapq.heappop(waiting)[2])
+                for one, better in zip(some, self._finer(rivals[some], against[some]), strict=True):
+                    heapq.heappush(waiting, (max(float(better), float(coarse[one])), 1, one))
+                continue
+            found, proven = self.solve(Question(rivals[[rival]], blockers), [(0, int(against[rival]))], best)
+            lower = min(lower, max(proven, length))
+            if found is not None and (size := float(np.linalg.norm(found, self.space.norm.p))) < best:
+                best, best_lower = size, proven
+                move = np.zeros(len(self._used))
+                move[self._used] = found
+        lower = min([lower, best_lower, *(one[0] for one in waiting[:1])])
+        return Outcome(move, lower if lower < self._reach else math.inf)
+
+    def _coarse(self, rivals: Numbers, blockers: Numbers) -> tuple[Numbers, Array]:
+        """Compare each rival with the nearest blockers, without a box.
+
+        Returns:
+            For each rival, the blocker that is hardest to pass, and the distance of their half space.
+        """
+        few = np.argpartition(self.squared[blockers], min(_NEAREST, len(blockers)) - 1)[:_NEAREST]
+        near = blockers[few]
+        ours, theirs = self._normals[rivals], self._normals[near]
+        sizes = np.einsum("ij,ij->i", ours, ours)[:, None] + np.einsum("ij,ij->i", theirs, theirs)
+        # In L2 a product of matrices. What it loses to rounding makes the distance smaller, not larger.
+        square = np.maximum(sizes - 2 * ours @ theirs.T, 0) + 1e-12 * sizes + 1e-300
+        goal = (self.squared[rivals][:, None] - self.squared[near]).clip(0)
+        length = goal / np.sqrt(square)
+        if self.space.norm.p == math.inf:
+            length /= math.sqrt(max(1, ours.shape[1]))
+        hardest = length.argmax(1)
+        return near[hardest], length[np.arange(len(rivals)), hardest]
+
+    def _finer(self, rivals: Numbers, blockers: Numbers) -> Array:
+        """Return the distances of the half spaces between pairs of points, inside mask and box."""
+        slope = self._normals[rivals] - self._normals[blockers]
+        return half_space_length(self.space.norm, slope, self.squared[rivals] - self.squared[blockers], self._box)
+
+    def solve(
+        self, question: Question, pairs: Sequence[tuple[int, int]], enough: float
+    ) -> tuple[Array | None, float]:
+        """Return the shortest move after which all rivals are nearer than all blockers.
+
+        Half spaces join the program when its solution violates them.
+
+        Args:
+            question: The rivals and the blockers.
+            pairs: Places of rivals and numbers of blockers, whose half spaces begin the program.
+            enough: Stop once no shorter move can exist.
+
+        Returns:
+            The move in the columns that matter, or None; and the proven lower bound.
+        """
+        rivals, blockers = question
+        ours, theirs = self._normals[rivals], self._normals[blockers]
+        place = {int(blocker): at for at, blocker in enumerate(blockers)}
+        chosen = [(rival, place[blocker]) for rival, blocker in pairs]
+        goals = self.squared[rivals][:, None] - self.squared[blockers] + self._narrowed
+        multipliers = np.zeros(0)
+        rows, aims = np.zeros((0, ours.shape[1])), np.zeros(0)
+        proven = 0.0
+        for _ in range(_ROUNDS):
+            new = np.array([ours[rival] - theirs[blocker] for rival, blocker in chosen[len(rows) :]])
+            rows = np.vstack([rows, new])
+            aims = np.array([goals[pair] for pair in chosen])
+            begin = np.zeros(len(new)) if len(multipliers) else _alone(new, aims)
+            multipliers = np.concatenate([multipliers, begin])
+            found = shortest(self.space.norm, rows, aims, self._box, multipliers, enough)
+            multipliers = found.multipliers
+            proven = max(proven, bound(self.space.norm, rows, aims - self._narrowed, self._box, multipliers))
+            if proven >= enough or not found.settled:
+                return None, proven
+            lacking = goals - ((ours @ found.move)[:, None] - theirs @ found.move)
+            if float(lacking.max()) <= self._narrowed / 2:
+                return found.move, proven
+            order = np.argsort(-lacking, axis=None)[:_ADDED]
+            worst = [divmod(int(one), len(blockers)) for one in order if lacking.flat[one] > self._narrowed / 2]
+            fresh = [pair for pair in worst if pair not in chosen]
+            if not fresh:
+                return None, proven
+            chosen += fresh
+        return None, proven
+
+
+def _alone(rows: Array, aims: Array) -> Array:
+    """Return the multipliers of a program that has only the first of these half spaces, without a box."""
+    multipliers = np.zeros(len(rows))
+    multipliers[0] = max(float(aims[0]), 0) / max(float(rows[0] @ rows[0]), 1e-300)
+    return multipliers

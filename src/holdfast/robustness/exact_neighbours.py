@@ -1,0 +1,88 @@
+"""Robustness-S of a nearest-neighbour classifier, by programs over the regions of training points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.cases import ANY
+from holdfast.errors import HoldfastError
+from holdfast.models.model import Access
+from holdfast.models.neighbours import NeighboursModel
+from holdfast.robustness.contests import Contest, Outcome, Space
+from holdfast.robustness.kinds import Exact, Solution
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.votes import bracket
+from holdfast.robustness.witnesses import measure
+
+_MARGINS = (1.0, 1e3, 1e6)  # how far beyond the boundary a witness lies, as multiples of the smallest margin
+_SETTLED = 1e-6  # relative difference of a witness' length and the proven bound
+
+
+@dataclass(frozen=True)
+class ExactNeighbours(Exact):
+    """The exact radius of a nearest-neighbour classifier that ``hf.neighbours`` or ``hf.from_sklearn`` made.
+
+    With one neighbour, the decision changes where a training point of another class (a rival) is nearer than all points
+    of the own class. This is a polyhedron for each rival. Its nearest point inside mask and box is one small program: of
+    least squares in L2, linear in L1 and Linf. Rivals are tried in the order of a lower bound, until the bound exceeds
+    the best change. A row is proven if the witness is at most 1e-6 longer, relatively, than the bound that the
+    multipliers of the programs prove. A row is proven unreachable if every region is out of reach. Without a box,
+    moves of more than a million times the spread of the data count as out of reach.
+
+    With more neighbours, radii are brackets: a witness from groups of rivals, and a proven lower bound in
+    ``Radii.lower``.
+
+    Args:
+        p: The norm: 1, 2 or infinity.
+
+    Raises:
+        HoldfastError: When called: the model is no nearest-neighbour classifier.
+    """
+
+    name: ClassVar[str] = "exact-neighbours"
+    requires: ClassVar[Access] = Access.SCORES
+    p: float = 2
+
+    def solve(self, rows: Rows) -> Solution:
+        model = rows.model
+        if not isinstance(model, NeighboursModel):
+            raise HoldfastError(
+                f"ExactNeighbours needs a model made by hf.neighbours, got a {type(model).__name__}: use Judge or MinNorm."
+            )
+        zero = torch.zeros_like(rows.x)
+        squared = model.distances(rows.points(zero))
+        changed = rows.changed(model(rows.points(zero), exact=True))
+        space = Space.of(model, self.norm)
+        delta, lower = zero, torch.zeros(len(rows), dtype=torch.float64)
+        open_ = ~changed
+        for margin in _MARGINS:
+            for row in open_.nonzero()[:, 0].tolist():
+                outcome = self._outcome(space, rows, squared[row].numpy(), row, margin)
+                lower[row] = max(float(lower[row]), outcome.lower)
+                delta[row] = torch.from_numpy(outcome.move)
+            # Rounding may hide a change that is too close to the boundary.
+            found = torch.isfinite(measure(rows, delta, self.norm)[0])
+            open_ = ~found & (delta != 0).any(1)
+            if not bool(open_.any()):
+                break
+        length = self.norm.length(delta)
+        unreachable = torch.isinf(lower)
+        return Solution(delta, torch.where(found, length <= lower * (1 + _SETTLED), unreachable), lower)
+
+    def _outcome(self, space: Space, rows: Rows, squared: np.ndarray, row: int, margin: float) -> Outcome:
+        model = rows.model
+        assert isinstance(model, NeighboursModel)
+        labels = model.labels.numpy()
+        label, target = int(rows.label[row]), int(rows.target[row])
+        contest = Contest(space, squared, rows.low[row].numpy(), rows.high[row].numpy(), margin)
+        if model.k > 1:
+            return bracket(contest, labels, model.k, label, None if target == ANY else target)
+        if target == ANY:
+            return contest.nearest(np.flatnonzero(labels != label), np.flatnonzero(labels == label))
+        return contest.nearest(np.flatnonzero(labels == target), np.flatnonzero(labels != target))
