@@ -128,7 +128,7 @@ class NeighboursModel(AskableModel):
             nearest = squared.new_full((len(squared), count), -torch.inf)
             nearest.scatter_reduce_(1, self.labels.expand_as(squared), -squared, "amax")
             return nearest.clamp_min(-torch.finfo(squared.dtype).max)  # a class that no point has
-        near = squared.sort(1, stable=True).indices[:, : self.k]
+        near = squared.sort(dim=1, stable=True).indices[:, : self.k]
         votes = torch.nn.functional.one_hot(self.labels[near], count).sum(1)
         return votes.to(self.dtype) / self.k - _TIE * torch.arange(count)
 

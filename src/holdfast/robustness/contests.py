@@ -27,7 +27,7 @@ _TOGETHER = 32  # rivals whose better bound is computed at once
 _ADDED = 3  # half spaces that join a program in one round
 _ROUNDS = 500
 _FAR = 1e6  # spreads of the data; what is farther counts as out of reach
-_ROUNDING = {2.0: 64 * 2.0**-52, 1.0: 1e-11, math.inf: 1e-11}  # a linear program is less precise
+_ROUNDING = {2.0: 256 * 2.0**-52, 1.0: 1e-11, math.inf: 1e-11}  # a linear program is less precise
 
 
 class Outcome(NamedTuple):
@@ -125,7 +125,7 @@ class Contest:
     @cached_property
     def _reach(self) -> float:
         """The length of the longest move that the box allows."""
-        return float(np.linalg.norm(np.maximum(-self._box.low, self._box.high), self.space.norm.p)) * (1 + 1e-9)
+        return self.length(np.maximum(-self._box.low, self._box.high)) * (1 + 1e-9)
 
     @cached_property
     def _narrowed(self) -> float:
@@ -143,8 +143,8 @@ class Contest:
             The move and the lower bound.
         """
         best, best_lower, lower = self._reach, math.inf, math.inf
-        move = np.zeros(len(self._used))
-        against, coarse = self._coarse(rivals, blockers)
+        move = np.zeros(len(self.low))
+        against, coarse = self._hardest(rivals, blockers)
         waiting = [(float(length), 0, int(rival)) for rival, length in enumerate(coarse)]
         heapq.heapify(waiting)
         while waiting and waiting[0][0] < best:
@@ -153,41 +153,66 @@ class Contest:
                 some = [rival]
                 while len(some) < _TOGETHER and waiting and waiting[0][1] == 0 and waiting[0][0] < best:
                     some.append(heapq.heappop(waiting)[2])
-                for one, better in zip(some, self._finer(rivals[some], against[some]), strict=True):
+                for one, better in zip(some, self.between(rivals[some], against[some]), strict=True):
                     heapq.heappush(waiting, (max(float(better), float(coarse[one])), 1, one))
                 continue
             found, proven = self.solve(Question(rivals[[rival]], blockers), [(0, int(against[rival]))], best)
             lower = min(lower, max(proven, length))
-            if found is not None and (size := float(np.linalg.norm(found, self.space.norm.p))) < best:
-                best, best_lower = size, proven
-                move = np.zeros(len(self._used))
-                move[self._used] = found
+            if found is not None and (size := self.length(found)) < best:
+                best, best_lower, move = size, proven, self.placed(found)
         lower = min([lower, best_lower, *(one[0] for one in waiting[:1])])
         return Outcome(move, lower if lower < self._reach else math.inf)
 
-    def _coarse(self, rivals: Numbers, blockers: Numbers) -> tuple[Numbers, Array]:
-        """Compare each rival with the nearest blockers, without a box.
-
-        Returns:
-            For each rival, the blocker that is hardest to pass, and the distance of their half space.
-        """
+    def _hardest(self, rivals: Numbers, blockers: Numbers) -> tuple[Numbers, Array]:
+        """Return for each rival the near blocker that is hardest to pass, and the coarse distance of its half space."""
         few = np.argpartition(self.squared[blockers], min(_NEAREST, len(blockers)) - 1)[:_NEAREST]
         near = blockers[few]
-        ours, theirs = self._normals[rivals], self._normals[near]
-        sizes = np.einsum("ij,ij->i", ours, ours)[:, None] + np.einsum("ij,ij->i", theirs, theirs)
-        # In L2 a product of matrices. What it loses to rounding makes the distance smaller, not larger.
-        square = np.maximum(sizes - 2 * ours @ theirs.T, 0) + 1e-12 * sizes + 1e-300
-        goal = (self.squared[rivals][:, None] - self.squared[near]).clip(0)
-        length = goal / np.sqrt(square)
-        if self.space.norm.p == math.inf:
-            length /= math.sqrt(max(1, ours.shape[1]))
+        length = self.coarse(rivals, near)
         hardest = length.argmax(1)
         return near[hardest], length[np.arange(len(rivals)), hardest]
 
-    def _finer(self, rivals: Numbers, blockers: Numbers) -> Array:
-        """Return the distances of the half spaces between pairs of points, inside mask and box."""
+    def coarse(self, rivals: Numbers, blockers: Numbers) -> Array:
+        """Return lower bounds on the distances of half spaces between all pairs, without a box.
+
+        Args:
+            rivals: Numbers of training points, ``[J]``.
+            blockers: Numbers of other training points, ``[I]``.
+
+        Returns:
+            Lengths ``[J, I]``.
+        """
+        ours, theirs = self._normals[rivals], self._normals[blockers]
+        sizes = np.einsum("ij,ij->i", ours, ours)[:, None] + np.einsum("ij,ij->i", theirs, theirs)
+        # In L2 a product of matrices. What it loses to rounding makes the distance smaller, not larger.
+        square = np.maximum(sizes - 2 * ours @ theirs.T, 0) + 1e-12 * sizes + 1e-300
+        length: Array = (self.squared[rivals][:, None] - self.squared[blockers]).clip(0) / np.sqrt(square)
+        return length / math.sqrt(max(1, ours.shape[1])) if self.space.norm.p == math.inf else length
+
+    def between(self, rivals: Numbers, blockers: Numbers) -> Array:
+        """Return the distances ``[J]`` of the half spaces of J pairs of points, inside mask and box."""
         slope = self._normals[rivals] - self._normals[blockers]
-        return half_space_length(self.space.norm, slope, self.squared[rivals] - self.squared[blockers], self._box)
+        goal = self.squared[rivals] - self.squared[blockers]
+        return half_space_length(self.space.norm, slope, goal, self._box)
+
+    def after(self, move: Array) -> Array:
+        """Return squared distances ``[N]`` after a move ``[n]``, up to a number that all points share."""
+        squared: Array = self.squared - self._normals @ move[self._used]
+        return squared
+
+    def apart(self, point: int, points: Numbers) -> Array:
+        """Return squared distances between training points, in the columns that matter."""
+        gap = self._normals[points] - self._normals[point]
+        return np.einsum("ij,ij->i", gap, gap)
+
+    def length(self, move: Array) -> float:
+        """Return the length of a move."""
+        return float(np.linalg.norm(move, self.space.norm.p))
+
+    def placed(self, move: Array) -> Array:
+        """Return a move in the columns that matter as a move of all coordinates."""
+        whole = np.zeros(len(self._used))
+        whole[self._used] = move
+        return whole
 
     def solve(
         self, question: Question, pairs: Sequence[tuple[int, int]], enough: float
@@ -218,7 +243,7 @@ class Contest:
             aims = np.array([goals[pair] for pair in chosen])
             begin = np.zeros(len(new)) if len(multipliers) else _alone(new, aims)
             multipliers = np.concatenate([multipliers, begin])
-            found = shortest(self.space.norm, rows, aims, self._box, multipliers, enough)
+            found = shortest(self.space.norm, rows, aims, self._box, multipliers, enough, self._narrowed / 4)
             multipliers = found.multipliers
             proven = max(proven, bound(self.space.norm, rows, aims - self._narrowed, self._box, multipliers))
             if proven >= enough or not found.settled:

@@ -17,7 +17,7 @@ from holdfast.models.neighbours import NeighboursModel
 from holdfast.robustness.contests import Contest, Outcome, Space
 from holdfast.robustness.kinds import Exact, Solution
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.votes import bracket
+from holdfast.robustness.votes import Election
 from holdfast.robustness.witnesses import measure
 
 _MARGINS = (1.0, 1e3, 1e6)  # how far beyond the boundary a witness lies, as multiples of the smallest margin
@@ -59,21 +59,25 @@ class ExactNeighbours(Exact):
         squared = model.distances(rows.points(zero))
         changed = rows.changed(model(rows.points(zero), exact=True))
         space = Space.of(model, self.norm)
-        delta, lower = zero, torch.zeros(len(rows), dtype=torch.float64)
-        open_ = ~changed
+        delta, length = zero, torch.full_like(zero[:, 0], math.inf)
+        lower = torch.zeros_like(length)
         for margin in _MARGINS:
+            # Rounding may hide a change that is too close to the boundary, or keep a program from its optimum.
+            proven = (torch.isfinite(length) & (length <= lower * (1 + _SETTLED))) | torch.isinf(lower)
+            open_ = ~changed & ~proven
+            if not bool(open_.any()) or (model.k > 1 and margin > 1 and bool(torch.isfinite(length[open_]).all())):
+                break
+            tried = zero.clone()
             for row in open_.nonzero()[:, 0].tolist():
                 outcome = self._outcome(space, rows, squared[row].numpy(), row, margin)
                 lower[row] = max(float(lower[row]), outcome.lower)
-                delta[row] = torch.from_numpy(outcome.move)
-            # Rounding may hide a change that is too close to the boundary.
-            found = torch.isfinite(measure(rows, delta, self.norm)[0])
-            open_ = ~found & (delta != 0).any(1)
-            if not bool(open_.any()):
-                break
-        length = self.norm.length(delta)
-        unreachable = torch.isinf(lower)
-        return Solution(delta, torch.where(found, length <= lower * (1 + _SETTLED), unreachable), lower)
+                tried[row] = torch.from_numpy(outcome.move)
+            found = measure(rows, tried, self.norm)[0]
+            better = open_ & (found < length)
+            delta, length = torch.where(better[:, None], tried, delta), torch.where(better, found, length)
+        lower = torch.where(torch.isinf(lower) & torch.isfinite(length), length, lower)
+        proven = torch.isinf(lower) | (torch.isfinite(length) & (length <= lower * (1 + _SETTLED)))
+        return Solution(delta, proven, lower)
 
     def _outcome(self, space: Space, rows: Rows, squared: np.ndarray, row: int, margin: float) -> Outcome:
         model = rows.model
@@ -82,7 +86,7 @@ class ExactNeighbours(Exact):
         label, target = int(rows.label[row]), int(rows.target[row])
         contest = Contest(space, squared, rows.low[row].numpy(), rows.high[row].numpy(), margin)
         if model.k > 1:
-            return bracket(contest, labels, model.k, label, None if target == ANY else target)
+            return Election(contest, labels, model.k, label, None if target == ANY else target).bracket()
         if target == ANY:
             return contest.nearest(np.flatnonzero(labels != label), np.flatnonzero(labels == label))
         return contest.nearest(np.flatnonzero(labels == target), np.flatnonzero(labels != target))

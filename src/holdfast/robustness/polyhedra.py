@@ -23,7 +23,6 @@ Array = NDArray[np.float64]
 _STEPS = 60  # Newton steps; most programs take fewer than ten
 _HALVINGS = 30
 _RIDGE = 1e-12  # relative; keeps Newton's equations solvable where no coordinate can move further
-_CLOSE = 1e-13  # how far a constraint may be missed, relative to the numbers in it
 
 
 class Found(NamedTuple):
@@ -77,7 +76,7 @@ def half_space_length(norm: Norm, slope: Array, goal: Array, box: Box) -> Array:
     return length
 
 
-def shortest(norm: Norm, rows: Array, goals: Array, box: Box, start: Array, enough: float) -> Found:
+def shortest(norm: Norm, rows: Array, goals: Array, box: Box, start: Array, enough: float, close: float) -> Found:
     """Return the shortest move into a polyhedron.
 
     Args:
@@ -87,12 +86,13 @@ def shortest(norm: Norm, rows: Array, goals: Array, box: Box, start: Array, enou
         box: The box, which is finite in L1 and Linf.
         start: Multipliers ``[m]`` to begin from.
         enough: Stop once the shortest move is known to be longer.
+        close: By how much a half space may be missed.
 
     Returns:
         The move and its multipliers.
     """
     if norm.p == 2:
-        return _by_newton(rows, goals, box, start, enough)
+        return _by_newton(rows, goals, box, start, enough, close)
     return _by_linear_program(norm.p, rows, goals, box)
 
 
@@ -106,7 +106,7 @@ def bound(norm: Norm, rows: Array, goals: Array, box: Box, multipliers: Array) -
     return float(half_space_length(norm, slope, np.array([multipliers @ goals]), box)[0])
 
 
-def _by_newton(rows: Array, goals: Array, box: Box, start: Array, enough: float) -> Found:
+def _by_newton(rows: Array, goals: Array, box: Box, start: Array, enough: float, close: float) -> Found:
     """Maximise the dual of the L2 program: concave, piecewise quadratic, one variable for each half space.
 
     The move of multipliers m is ``clip(rows.T @ m)``. On a piece, the coordinates inside the box are known, and the
@@ -115,12 +115,10 @@ def _by_newton(rows: Array, goals: Array, box: Box, start: Array, enough: float)
     most = math.inf if math.isinf(enough) else enough * enough / 2
     multipliers = start
     move, value, gradient = _dual(rows, goals, box, multipliers)
-    scale = _CLOSE * (np.abs(goals) + np.abs(rows) @ np.maximum(np.abs(box.low), box.high).clip(0, 1))
     for _ in range(_STEPS):
         if value > most:
             return Found(move, multipliers, False)
-        missed = np.where(multipliers > 0, np.abs(gradient), gradient)
-        if (missed <= scale).all():
+        if float(np.where(multipliers > 0, np.abs(gradient), gradient).max()) <= close:
             return Found(move, multipliers, True)
         inside = rows * ((move > box.low) & (move < box.high))
         curve = inside @ inside.T
@@ -130,14 +128,14 @@ def _by_newton(rows: Array, goals: Array, box: Box, start: Array, enough: float)
         for _ in range(_HALVINGS):
             new = (multipliers + length * step).clip(0)
             move_there, value_there, gradient_there = _dual(rows, goals, box, new)
-            if value_there >= value + 1e-4 * length * slope:
+            rounding = 1e-14 * float(new @ np.abs(goals))
+            if value_there >= value + 1e-4 * length * slope - rounding:
                 break
             length /= 2
         else:
             break  # rounding: no further progress
         multipliers, move, value, gradient = new, move_there, value_there, gradient_there
-    missed = np.where(multipliers > 0, np.abs(gradient), gradient)
-    return Found(move, multipliers, bool((missed <= 100 * scale).all()))
+    return Found(move, multipliers, float(gradient.max()) <= close)
 
 
 def _dual(rows: Array, goals: Array, box: Box, multipliers: Array) -> tuple[Array, float, Array]:
