@@ -38,9 +38,13 @@ from .models.function import FunctionModel as FunctionModel
 from .models.model import Access as Access
 from .models.model import Model as Model
 from .models.model import Queries as Queries
+from .models.neighbours import NeighboursModel as NeighboursModel
+from .models.neighbours import neighbours as neighbours
+from .models.sklearn import from_sklearn as from_sklearn
 from .models.torch import TorchModel as TorchModel
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
+from .robustness.exact_neighbours import ExactNeighbours as ExactNeighbours
 from .robustness.judge import Judge as Judge
 from .robustness.kinds import Attack as Attack
 from .robustness.kinds import Certificate as Certificate

@@ -93,7 +93,7 @@ class NeighboursModel(AskableModel):
 
     def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
         rows = read_rows(rows).to(self.device, self.dtype)
-        parts = chunked(lambda piece: self._scores(self.distances(rows[piece])), len(rows), self.chunk(rows))
+        parts = chunked(lambda piece: self.scores(self.distances(rows[piece])), len(rows), self.chunk(rows))
         return torch.cat([part for _, part in parts])
 
     def distances(self, rows: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class NeighboursModel(AskableModel):
         self.queries += Queries(forward=len(rows))
         return found
 
-    def _scores(self, squared: Tensor) -> Tensor:
+    def scores(self, squared: Tensor) -> Tensor:
         """Return the scores ``[R, classes]`` of rows at squared distances ``[R, N]``."""
         count = len(self.classes)
         if self.k == 1:

@@ -57,7 +57,7 @@ class ExactNeighbours(Exact):
             )
         zero = torch.zeros_like(rows.x)
         squared = model.distances(rows.points(zero))
-        changed = rows.changed(model(rows.points(zero), exact=True))
+        changed = rows.changed(model.scores(squared))
         space = Space.of(model, self.norm)
         delta, length = zero, torch.full_like(zero[:, 0], math.inf)
         lower = torch.zeros_like(length)
