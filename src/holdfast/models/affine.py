@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,14 +25,13 @@ class AffineMap:
 
     @classmethod
     def of(cls, weight: Any, bias: Any) -> AffineMap:
-        """Return the map of arrays, copied; one row of weights may be flat."""
-        weight, bias = (torch.tensor(part, dtype=torch.float64) for part in (weight, bias))
-        return cls(torch.atleast_2d(weight), torch.atleast_1d(bias))
+        """Return the map of arrays, copied."""
+        return cls(torch.tensor(weight, dtype=torch.float64), torch.tensor(bias, dtype=torch.float64))
 
     @classmethod
     def scaling(cls, scale: Any, shift: Any) -> AffineMap:
         """Return the map ``scale * x + shift`` of each coordinate."""
-        return cls.of(torch.diag(torch.tensor(scale, dtype=torch.float64)), shift)
+        return cls.of(np.diag(np.asarray(scale, dtype=float)), shift)
 
     @classmethod
     def selecting(cls, columns: Sequence[int], width: int) -> AffineMap:

@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 class Question(NamedTuple):
-    """"These points are nearer than those points."
+    """ "These points are nearer than those points."
 
     Attributes:
         rivals: The points that must be nearer, ``[J]``.
@@ -214,9 +214,7 @@ class Contest:
         whole[self._used] = move
         return whole
 
-    def solve(
-        self, question: Question, pairs: Sequence[tuple[int, int]], enough: float
-    ) -> tuple[Array | None, float]:
+    def solve(self, question: Question, pairs: Sequence[tuple[int, int]], enough: float) -> tuple[Array | None, float]:
         """Return the shortest move after which all rivals are nearer than all blockers.
 
         Half spaces join the program when its solution violates them.

@@ -36,7 +36,8 @@ def from_sklearn(
     | MLPClassifier | logits | ``TorchModel`` |
     | KNeighborsClassifier | distances or votes | ``NeighboursModel``, for ``ExactNeighbours`` |
 
-    Two classes with one logit z have the scores ``-z/2`` and ``z/2``.
+    Two classes with one logit z have the scores ``-z/2`` and ``z/2``. The names of an estimator that was fitted on a
+    data frame are kept as ``columns``.
 
     Args:
         estimator: The classifier, or a pipeline that ends in one.
@@ -53,9 +54,13 @@ def from_sklearn(
     last, before, width = _split(estimator)
     step = in_turn(before, width) if before else None
     names = list(classes) or [str(name) for name in last.classes_]
+    model: TorchModel | NeighboursModel
     if _is_nearest(last):
-        return of_estimator(last, bounds, classes=names, step=step)
-    return TorchModel(_module(last, step, width), bounds, classes=names)
+        model = of_estimator(last, bounds, classes=names, step=step)
+    else:
+        model = TorchModel(_module(last, step, width), bounds, classes=names)
+    model.columns = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
+    return model
 
 
 def _check(estimator: Any) -> None:
@@ -90,12 +95,18 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
         before += [one for _, one in last.steps[:-1]]
         last = last.steps[-1][1]
     first = before[0] if before else last
-    if isinstance(getattr(last, "classes_", None), list) or getattr(last, "classes_", None) is None:
+    if _has_several_labels(last):
         raise refused(last, "it gives several labels to a row")
-    width = getattr(estimator, "n_features_in_", None) or getattr(first, "n_features_in_", None)
-    if width is None:
+    width = getattr(estimator, "n_features_in_", None) or getattr(first, "n_features_in_", 0)
+    if before and not width:
         raise refused(first, "it does not say how many columns its input has")
     return last, before, int(width)
+
+
+def _has_several_labels(estimator: Any) -> bool:
+    kind = str(getattr(getattr(estimator, "_label_binarizer", None), "y_type_", ""))
+    classes = getattr(estimator, "classes_", None)
+    return classes is None or isinstance(classes, list) or kind.startswith("multilabel")
 
 
 def _module(estimator: Any, step: AffineMap | None, width: int) -> nn.Module:

@@ -36,8 +36,8 @@ def folded(step: Any, width: int) -> AffineMap:
         return _side_by_side(step, width)
     if isinstance(step, SelectorMixin):
         return AffineMap.selecting(np.flatnonzero(step.get_support()).tolist(), width)
-    for kinds, read in _readers():
-        if isinstance(step, kinds):
+    for kind, read in _readers():
+        if isinstance(step, kind):
             return read(step, width)
     raise refused_step(step, "it is not affine" if _known_curved(step) else "it is not known to be affine")
 
@@ -53,7 +53,14 @@ def in_turn(steps: Sequence[Any], width: int) -> AffineMap:
 def _readers() -> list[tuple[type, Callable[[Any, int], AffineMap]]]:
     from sklearn.decomposition import PCA, TruncatedSVD
     from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+    from sklearn.preprocessing import (
+        FunctionTransformer,
+        MaxAbsScaler,
+        MinMaxScaler,
+        OneHotEncoder,
+        RobustScaler,
+        StandardScaler,
+    )
 
     return [
         (StandardScaler, lambda step, width: _centred(step.mean_, step.scale_, width)),
@@ -64,6 +71,7 @@ def _readers() -> list[tuple[type, Callable[[Any, int], AffineMap]]]:
         (TruncatedSVD, lambda step, width: AffineMap.of(step.components_, np.zeros(len(step.components_)))),
         (SimpleImputer, _imputer),
         (OneHotEncoder, _one_hot),
+        (FunctionTransformer, _function),
     ]
 
 
@@ -113,6 +121,13 @@ def _imputer(step: Any, width: int) -> AffineMap:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def _function(step: Any, width: int) -> AffineMap:
+    """Return the transformer that a column transformer makes of ``"passthrough"``."""
+    if step.func is not None:
+        raise refused_step(step, "its function is not known to be affine")
+    return AffineMap.identity(width)
 
 
 def _one_hot(step: Any, width: int) -> AffineMap:
