@@ -117,9 +117,9 @@ class NeighboursModel(AskableModel):
                 "columns."
             )
         mapped = flat if self.step is None else self.step(flat)
-        found = torch.cdist(mapped, self.points, compute_mode="donot_use_mm_for_euclid_dist").square()
+        distance: Tensor = torch.cdist(mapped, self.points, compute_mode="donot_use_mm_for_euclid_dist")
         self.queries += Queries(forward=len(rows))
-        return found
+        return distance.square()
 
     def scores(self, squared: Tensor) -> Tensor:
         """Return the scores ``[R, classes]`` of rows at squared distances ``[R, N]``."""

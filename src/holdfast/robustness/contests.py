@@ -202,7 +202,8 @@ class Contest:
     def apart(self, point: int, points: Numbers) -> Array:
         """Return squared distances between training points, in the columns that matter."""
         gap = self._normals[points] - self._normals[point]
-        return np.einsum("ij,ij->i", gap, gap)
+        squared: Array = np.einsum("ij,ij->i", gap, gap)
+        return squared
 
     def length(self, move: Array) -> float:
         """Return the length of a move."""

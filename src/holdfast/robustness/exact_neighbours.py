@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from holdfast.cases import ANY
 from holdfast.errors import HoldfastError
@@ -28,9 +27,9 @@ _SETTLED = 1e-6  # relative difference of a witness' length and the proven bound
 class ExactNeighbours(Exact):
     """The exact radius of a nearest-neighbour classifier that ``hf.neighbours`` or ``hf.from_sklearn`` made.
 
-    With one neighbour, the decision changes where a training point of another class (a rival) is nearer than all points
-    of the own class. This is a polyhedron for each rival. Its nearest point inside mask and box is one small program: of
-    least squares in L2, linear in L1 and Linf. Rivals are tried in the order of a lower bound, until the bound exceeds
+    With one neighbour, the decision changes where a training point of another class (a rival) is nearer than all
+    points of the own class. This is a polyhedron for each rival. Its nearest point inside mask and box is one small
+    program: of least squares in L2, linear in L1 and Linf. Rivals are tried in the order of a lower bound, until the bound exceeds
     the best change. A row is proven if the witness is at most 1e-6 longer, relatively, than the bound that the
     multipliers of the programs prove. A row is proven unreachable if every region is out of reach. Without a box,
     moves of more than a million times the spread of the data count as out of reach.
@@ -53,7 +52,8 @@ class ExactNeighbours(Exact):
         model = rows.model
         if not isinstance(model, NeighboursModel):
             raise HoldfastError(
-                f"ExactNeighbours needs a model made by hf.neighbours, got a {type(model).__name__}: use Judge or MinNorm."
+                f"ExactNeighbours needs a model made by hf.neighbours, got a {type(model).__name__}: use another "
+                "method, such as MinNorm."
             )
         zero = torch.zeros_like(rows.x)
         squared = model.distances(rows.points(zero))

@@ -148,8 +148,9 @@ def _dual(rows: Array, goals: Array, box: Box, multipliers: Array) -> tuple[Arra
 def _best_on_piece(curve: Array, aim: Array) -> Array:
     """Return the multipliers >= 0 that maximise ``aim @ m - m @ curve @ m / 2``."""
     if len(aim) == 1:
-        return (aim / curve[0]).clip(0)
-    free: Array = np.linalg.solve(curve, aim)
+        alone: Array = (aim / curve[0]).clip(0)
+        return alone
+    free: Array = np.asarray(np.linalg.solve(curve, aim), dtype=np.float64)
     if (free >= 0).all():
         return free
     try:

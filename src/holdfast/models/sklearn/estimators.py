@@ -97,10 +97,10 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
     first = before[0] if before else last
     if _has_several_labels(last):
         raise refused(last, "it gives several labels to a row")
-    width = getattr(estimator, "n_features_in_", None) or getattr(first, "n_features_in_", 0)
+    width = int(getattr(estimator, "n_features_in_", None) or getattr(first, "n_features_in_", 0) or 0)
     if before and not width:
         raise refused(first, "it does not say how many columns its input has")
-    return last, before, int(width)
+    return last, before, width
 
 
 def _has_several_labels(estimator: Any) -> bool:

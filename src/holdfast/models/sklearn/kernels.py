@@ -68,7 +68,7 @@ class KernelMachine(nn.Module):
         return scaled.tanh() if self.kernel == "sigmoid" else scaled.pow(self.degree)
 
     def _table(self, pairs: Tensor) -> Tensor:
-        """Return decisions as ``[R, K, K]``: entry (i, j) is positive where i beats j; the diagonal is minus infinity."""
+        """Return decisions as ``[R, K, K]``: (i, j) is positive where i beats j; the diagonal is minus infinity."""
         first, second = torch.triu_indices(self.count, self.count, 1)
         table = pairs.new_full((len(pairs), self.count, self.count), -math.inf)
         table[:, first, second] = pairs

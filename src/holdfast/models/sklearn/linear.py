@@ -23,7 +23,8 @@ class Inputs(nn.Module):
         flat = rows.flatten(1)
         if flat.shape[1] != self.width:
             raise HoldfastError(
-                f"expected inputs of {self.width} columns, as in training, got {flat.shape[1]}: choose the same columns."
+                f"expected inputs of {self.width} columns, as in training, got {flat.shape[1]}: choose the same "
+                "columns."
             )
         return flat
 
