@@ -119,7 +119,8 @@ class NeighboursModel(AskableModel):
         mapped = flat if self.step is None else self.step(flat)
         distance: Tensor = torch.cdist(mapped, self.points, compute_mode="donot_use_mm_for_euclid_dist")
         self.queries += Queries(forward=len(rows))
-        return distance.square()
+        squared: Tensor = distance.square()
+        return squared
 
     def scores(self, squared: Tensor) -> Tensor:
         """Return the scores ``[R, classes]`` of rows at squared distances ``[R, N]``."""

@@ -117,6 +117,11 @@ class Contest:
     def _normals(self) -> Array:
         return self.space.columns(self.low < self.high)[1]
 
+    @property
+    def settled(self) -> bool:
+        """Whether no allowed move changes anything."""
+        return not bool(self._used.any())
+
     @cached_property
     def _box(self) -> Box:
         far = _FAR * max(self.space.spread, math.sqrt(float(self.squared.max())))
@@ -238,6 +243,11 @@ class Contest:
         proven = 0.0
         for _ in range(_ROUNDS):
             new = np.array([ours[rival] - theirs[blocker] for rival, blocker in chosen[len(rows) :]])
+            for pair in [chosen[len(rows) + at] for at in np.flatnonzero(~new.any(1))]:
+                # No move changes which of the two is nearer. A tie stays a tie.
+                if goals[pair] >= self._narrowed:
+                    return None, math.inf
+                goals[pair] = -math.inf
             rows = np.vstack([rows, new])
             aims = np.array([goals[pair] for pair in chosen])
             begin = np.zeros(len(new)) if len(multipliers) else _alone(new, aims)

@@ -29,10 +29,10 @@ class ExactNeighbours(Exact):
 
     With one neighbour, the decision changes where a training point of another class (a rival) is nearer than all
     points of the own class. This is a polyhedron for each rival. Its nearest point inside mask and box is one small
-    program: of least squares in L2, linear in L1 and Linf. Rivals are tried in the order of a lower bound, until the bound exceeds
-    the best change. A row is proven if the witness is at most 1e-6 longer, relatively, than the bound that the
-    multipliers of the programs prove. A row is proven unreachable if every region is out of reach. Without a box,
-    moves of more than a million times the spread of the data count as out of reach.
+    program: of least squares in L2, linear in L1 and Linf. Rivals are tried in the order of a lower bound, until the
+    bound exceeds the best change. A row is proven if the witness is at most 1e-6 longer, relatively, than the bound
+    that the multipliers of the programs prove. A row is proven unreachable if every region is out of reach. Without a
+    box, moves of more than a million times the spread of the data count as out of reach.
 
     With more neighbours, radii are brackets: a witness from groups of rivals, and a proven lower bound in
     ``Radii.lower``.
@@ -85,6 +85,8 @@ class ExactNeighbours(Exact):
         labels = model.labels.numpy()
         label, target = int(rows.label[row]), int(rows.target[row])
         contest = Contest(space, squared, rows.low[row].numpy(), rows.high[row].numpy(), margin)
+        if contest.settled:
+            return Outcome(np.zeros(len(contest.low)), math.inf)
         if model.k > 1:
             return Election(contest, labels, model.k, label, None if target == ANY else target).bracket()
         if target == ANY:

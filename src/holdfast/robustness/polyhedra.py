@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 _STEPS = 60  # Newton steps; most programs take fewer than ten
 _HALVINGS = 30
+_PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _RIDGE = 1e-12  # relative; keeps Newton's equations solvable where no coordinate can move further
 
 
@@ -174,9 +175,18 @@ def _by_linear_program(p: float, rows: Array, goals: Array, box: Box) -> Found:
         matrix = sparse.vstack([np.hstack([-rows, np.zeros((m, 1))]), largest]).tocsr()
         aims = np.concatenate([-goals, np.zeros(2 * n)])
         limits = np.column_stack([np.append(box.low, 0), np.append(box.high, np.inf)])
-    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    solved = linprog(cost, matrix, aims, bounds=limits, method="highs", options=options)
+    solved = linprog(cost, matrix, aims, bounds=limits, method="highs", options=_PRECISE)
+    if solved.status == 2:
+        return Found(np.zeros(n), _refutation(rows, goals, box), False)
     if solved.status != 0:
         return Found(np.zeros(n), np.zeros(m), False)
     move = solved.x[:n] - solved.x[n:] if p == 1 else solved.x[:n]
     return Found(box.clip(move), np.maximum(-solved.ineqlin.marginals[:m], 0), True)
+
+
+def _refutation(rows: Array, goals: Array, box: Box) -> Array:
+    """Return multipliers that show that a polyhedron is out of reach: of the move that comes nearest to it."""
+    m, n = rows.shape
+    limits = [*zip(box.low, box.high, strict=True), (0, None)]
+    solved = linprog(np.append(np.zeros(n), 1), np.hstack([-rows, -np.ones((m, 1))]), -goals, bounds=limits)
+    return np.zeros(m) if solved.status != 0 else np.maximum(-solved.ineqlin.marginals, 0)
