@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 
 from holdfast.models.neighbours import NeighboursModel
 from holdfast.robustness.norms import Norm
-from holdfast.robustness.polyhedra import Array, Box, bound, half_space_length, shortest
+from holdfast.robustness.polyhedra import Array, Box, bound, half_space_length, refutation, shortest
 
 Numbers = NDArray[np.int64]
 
 _NEAREST = 16  # blockers that every rival is first compared with
 _TOGETHER = 32  # rivals whose better bound is computed at once
 _ADDED = 3  # half spaces that join a program in one round
+_THIN = 1e-8  # regions that are narrower, relative to the numbers in them, consist of ties
 _ROUNDS = 500
-_FAR = 1e6  # spreads of the data; what is farther counts as out of reach
-_ROUNDING = {2.0: 256 * 2.0**-52, 1.0: 1e-11, math.inf: 1e-11}  # a linear program is less precise
+_FAR = 1e5  # spreads of the data; what is farther counts as out of reach
+_ROUNDING = {2.0: 256 * 2.0**-52, 1.0: 1e-9, math.inf: 1e-9}  # a linear program is less precise
 
 
 class Outcome(NamedTuple):
@@ -124,13 +125,16 @@ class Contest:
 
     @cached_property
     def _box(self) -> Box:
-        far = _FAR * max(self.space.spread, math.sqrt(float(self.squared.max())))
-        return Box(np.maximum(self.low[self._used], -far), np.minimum(self.high[self._used], far))
+        return Box(np.maximum(self.low[self._used], -self._far), np.minimum(self.high[self._used], self._far))
+
+    @cached_property
+    def _far(self) -> float:
+        return _FAR * max(self.space.spread, math.sqrt(float(self.squared.max())))
 
     @cached_property
     def _reach(self) -> float:
         """The length of the longest move that the box allows."""
-        return self.length(np.maximum(-self._box.low, self._box.high)) * (1 + 1e-9)
+        return min(self.length(np.maximum(-self._box.low, self._box.high)) * (1 + 1e-9), self._far)
 
     @cached_property
     def _narrowed(self) -> float:
@@ -236,41 +240,42 @@ class Contest:
         rivals, blockers = question
         ours, theirs = self._normals[rivals], self._normals[blockers]
         place = {int(blocker): at for at, blocker in enumerate(blockers)}
-        chosen = [(rival, place[blocker]) for rival, blocker in pairs]
+        fresh = [(rival, place[blocker]) for rival, blocker in pairs]
         goals = self.squared[rivals][:, None] - self.squared[blockers] + self._narrowed
-        multipliers = np.zeros(0)
-        rows, aims = np.zeros((0, ours.shape[1])), np.zeros(0)
-        proven = 0.0
+        rows, aims, multipliers = np.zeros((0, ours.shape[1])), np.zeros(0), np.zeros(0)
+        move, proven = np.zeros(ours.shape[1]), 0.0
         for _ in range(_ROUNDS):
-            new = np.array([ours[rival] - theirs[blocker] for rival, blocker in chosen[len(rows) :]])
-            for pair in [chosen[len(rows) + at] for at in np.flatnonzero(~new.any(1))]:
-                # No move changes which of the two is nearer. A tie stays a tie.
-                if goals[pair] >= self._narrowed:
+            for pair in fresh:
+                row, goal = ours[pair[0]] - theirs[pair[1]], goals[pair]
+                goals[pair] = -math.inf  # it is in the program now, and not looked for again
+                if row.any():
+                    rows, aims = np.vstack([rows, row]), np.append(aims, goal)
+                    multipliers = np.append(multipliers, 0 if len(multipliers) else _alone(row, goal))
+                elif goal >= self._narrowed:  # no move changes which of the two is nearer; a tie stays a tie
                     return None, math.inf
-                goals[pair] = -math.inf
-            rows = np.vstack([rows, new])
-            aims = np.array([goals[pair] for pair in chosen])
-            begin = np.zeros(len(new)) if len(multipliers) else _alone(new, aims)
-            multipliers = np.concatenate([multipliers, begin])
-            found = shortest(self.space.norm, rows, aims, self._box, multipliers, enough, self._narrowed / 4)
-            multipliers = found.multipliers
-            proven = max(proven, bound(self.space.norm, rows, aims - self._narrowed, self._box, multipliers))
-            if proven >= enough or not found.settled:
-                return None, proven
-            lacking = goals - ((ours @ found.move)[:, None] - theirs @ found.move)
-            if float(lacking.max()) <= self._narrowed / 2:
-                return found.move, proven
-            order = np.argsort(-lacking, axis=None)[:_ADDED]
-            worst = [divmod(int(one), len(blockers)) for one in order if lacking.flat[one] > self._narrowed / 2]
-            fresh = [pair for pair in worst if pair not in chosen]
+            if len(rows):
+                found = shortest(self.space.norm, rows, aims, self._box, multipliers, enough, self._narrowed / 4)
+                move, multipliers = found.move, found.multipliers
+                proven = max(proven, bound(self.space.norm, rows, aims - self._narrowed, self._box, multipliers))
+                if proven >= enough:
+                    return None, proven
+                if not found.settled:
+                    return None, math.inf if self._is_thin(rows, aims) else proven
+            lacking = (goals - ((ours @ move)[:, None] - theirs @ move)).ravel()
+            worst = np.argsort(-lacking)[:_ADDED]
+            fresh = [divmod(int(one), len(blockers)) for one in worst if lacking[one] > self._narrowed / 2]
             if not fresh:
-                return None, proven
-            chosen += fresh
+                return move, proven
         return None, proven
 
+    def _is_thin(self, rows: Array, aims: Array) -> bool:
+        """Whether a region is out of reach once it is narrowed: it consists of ties, which are no change."""
+        if self.margin * _ROUNDING[self.space.norm.p] > _THIN:
+            return False
+        multipliers = refutation(rows, aims, self._box)
+        return bound(self.space.norm, rows, aims, self._box, multipliers) >= self._reach
 
-def _alone(rows: Array, aims: Array) -> Array:
-    """Return the multipliers of a program that has only the first of these half spaces, without a box."""
-    multipliers = np.zeros(len(rows))
-    multipliers[0] = max(float(aims[0]), 0) / max(float(rows[0] @ rows[0]), 1e-300)
-    return multipliers
+
+def _alone(row: Array, goal: float) -> float:
+    """Return the multiplier of a program of one half space, without a box."""
+    return max(goal, 0.0) / float(row @ row)

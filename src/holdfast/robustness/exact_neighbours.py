@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from holdfast.cases import ANY
 from holdfast.errors import HoldfastError
@@ -19,7 +20,7 @@ from holdfast.robustness.rows import Rows
 from holdfast.robustness.votes import Election
 from holdfast.robustness.witnesses import measure
 
-_MARGINS = (1.0, 1e3, 1e6)  # how far beyond the boundary a witness lies, as multiples of the smallest margin
+_MARGINS = (1.0, 1e4, 1e6)  # how far beyond the boundary a witness lies, as multiples of the smallest margin
 _SETTLED = 1e-6  # relative difference of a witness' length and the proven bound
 
 
@@ -32,7 +33,8 @@ class ExactNeighbours(Exact):
     program: of least squares in L2, linear in L1 and Linf. Rivals are tried in the order of a lower bound, until the
     bound exceeds the best change. A row is proven if the witness is at most 1e-6 longer, relatively, than the bound
     that the multipliers of the programs prove. A row is proven unreachable if every region is out of reach. Without a
-    box, moves of more than a million times the spread of the data count as out of reach.
+    box, moves of more than 100,000 times the spread of the data count as out of reach. A tie is no change, so regions
+    that are thinner than rounding count as empty. An input that lies on a boundary, up to rounding, is not settled.
 
     With more neighbours, radii are brackets: a witness from groups of rivals, and a proven lower bound in
     ``Radii.lower``.
@@ -63,8 +65,7 @@ class ExactNeighbours(Exact):
         lower = torch.zeros_like(length)
         for margin in _MARGINS:
             # Rounding may hide a change that is too close to the boundary, or keep a program from its optimum.
-            proven = (torch.isfinite(length) & (length <= lower * (1 + _SETTLED))) | torch.isinf(lower)
-            open_ = ~changed & ~proven
+            open_ = ~changed & ~_settled(length, lower)
             if not bool(open_.any()) or (model.k > 1 and margin > 1 and bool(torch.isfinite(length[open_]).all())):
                 break
             tried = zero.clone()
@@ -76,8 +77,7 @@ class ExactNeighbours(Exact):
             better = open_ & (found < length)
             delta, length = torch.where(better[:, None], tried, delta), torch.where(better, found, length)
         lower = torch.where(torch.isinf(lower) & torch.isfinite(length), length, lower)
-        proven = torch.isinf(lower) | (torch.isfinite(length) & (length <= lower * (1 + _SETTLED)))
-        return Solution(delta, proven, lower)
+        return Solution(delta, _settled(length, lower), lower)
 
     def _outcome(self, space: Space, rows: Rows, squared: np.ndarray, row: int, margin: float) -> Outcome:
         model = rows.model
@@ -92,3 +92,8 @@ class ExactNeighbours(Exact):
         if target == ANY:
             return contest.nearest(np.flatnonzero(labels != label), np.flatnonzero(labels == label))
         return contest.nearest(np.flatnonzero(labels == target), np.flatnonzero(labels != target))
+
+
+def _settled(length: Tensor, lower: Tensor) -> Tensor:
+    """Return where a witness is as short as the bound allows, or where there is none: bool ``[R]``."""
+    return torch.isinf(lower) | (torch.isfinite(length) & (length <= lower * (1 + _SETTLED)))

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 _STEPS = 60  # Newton steps; most programs take fewer than ten
 _HALVINGS = 30
 _PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-_RIDGE = 1e-12  # relative; keeps Newton's equations solvable where no coordinate can move further
+_RIDGE = 1e-13  # relative; keeps Newton's equations solvable where no coordinate can move further
 
 
 class Found(NamedTuple):
@@ -151,14 +151,15 @@ def _best_on_piece(curve: Array, aim: Array) -> Array:
     if len(aim) == 1:
         alone: Array = (aim / curve[0]).clip(0)
         return alone
-    free: Array = np.asarray(np.linalg.solve(curve, aim), dtype=np.float64)
-    if (free >= 0).all():
-        return free
     try:
+        free: Array = np.asarray(np.linalg.solve(curve, aim), dtype=np.float64)
+        if (free >= 0).all():
+            return free
         factor = np.linalg.cholesky(curve)
         solution: Array = nnls(factor.T, np.linalg.solve(factor, aim))[0]
-    except (np.linalg.LinAlgError, RuntimeError):
-        return free.clip(0)
+    except (np.linalg.LinAlgError, RuntimeError):  # rounding: the steepest direction is good enough
+        scaled: Array = (aim / curve.diagonal()).clip(0)
+        return scaled
     return solution
 
 
@@ -177,16 +178,18 @@ def _by_linear_program(p: float, rows: Array, goals: Array, box: Box) -> Found:
         limits = np.column_stack([np.append(box.low, 0), np.append(box.high, np.inf)])
     solved = linprog(cost, matrix, aims, bounds=limits, method="highs", options=_PRECISE)
     if solved.status == 2:
-        return Found(np.zeros(n), _refutation(rows, goals, box), False)
+        return Found(np.zeros(n), refutation(rows, goals, box), False)
     if solved.status != 0:
         return Found(np.zeros(n), np.zeros(m), False)
     move = solved.x[:n] - solved.x[n:] if p == 1 else solved.x[:n]
     return Found(box.clip(move), np.maximum(-solved.ineqlin.marginals[:m], 0), True)
 
 
-def _refutation(rows: Array, goals: Array, box: Box) -> Array:
+def refutation(rows: Array, goals: Array, box: Box) -> Array:
     """Return multipliers that show that a polyhedron is out of reach: of the move that comes nearest to it."""
     m, n = rows.shape
     limits = [*zip(box.low, box.high, strict=True), (0, None)]
-    solved = linprog(np.append(np.zeros(n), 1), np.hstack([-rows, -np.ones((m, 1))]), -goals, bounds=limits)
+    solved = linprog(
+        np.append(np.zeros(n), 1), np.hstack([-rows, -np.ones((m, 1))]), -goals, bounds=limits, options=_PRECISE
+    )
     return np.zeros(m) if solved.status != 0 else np.maximum(-solved.ineqlin.marginals, 0)
