@@ -25,10 +25,10 @@ Numbers = NDArray[np.int64]
 _NEAREST = 16  # blockers that every rival is first compared with
 _TOGETHER = 32  # rivals whose better bound is computed at once
 _ADDED = 3  # half spaces that join a program in one round
-_THIN = 1e-8  # regions that are narrower, relative to the numbers in them, consist of ties
+_THIN = 1.1e-7  # regions that are narrower, relative to the numbers in them, consist of ties
 _ROUNDS = 500
 _FAR = 1e5  # spreads of the data; what is farther counts as out of reach
-_ROUNDING = {2.0: 256 * 2.0**-52, 1.0: 1e-9, math.inf: 1e-9}  # a linear program is less precise
+_ROUNDING = {2.0: 256 * 2.0**-52, 1.0: 1e-11, math.inf: 1e-11}  # a linear program is less precise
 
 
 class Outcome(NamedTuple):
@@ -273,7 +273,8 @@ class Contest:
         if self.margin * _ROUNDING[self.space.norm.p] > _THIN:
             return False
         multipliers = refutation(rows, aims, self._box)
-        return bound(self.space.norm, rows, aims, self._box, multipliers) >= self._reach
+        length = half_space_length(self.space.norm, (multipliers @ rows)[None], (multipliers @ aims)[None], self._box)
+        return float(length[0]) >= self._reach
 
 
 def _alone(row: Array, goal: float) -> float:

@@ -20,7 +20,7 @@ from holdfast.robustness.rows import Rows
 from holdfast.robustness.votes import Election
 from holdfast.robustness.witnesses import measure
 
-_MARGINS = (1.0, 1e4, 1e6)  # how far beyond the boundary a witness lies, as multiples of the smallest margin
+_MARGINS = (1.0, 30.0, 1e4, 1e6)  # how far beyond the boundary a witness lies, as multiples of the smallest margin
 _SETTLED = 1e-6  # relative difference of a witness' length and the proven bound
 
 
