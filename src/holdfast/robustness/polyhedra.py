@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.optimize import linprog, nnls
 
 from holdfast.robustness.norms import Norm
 
@@ -148,6 +146,8 @@ def _dual(rows: Array, goals: Array, box: Box, multipliers: Array) -> tuple[Arra
 
 def _best_on_piece(curve: Array, aim: Array) -> Array:
     """Return the multipliers >= 0 that maximise ``aim @ m - m @ curve @ m / 2``."""
+    from scipy.optimize import nnls  # imported where it is used: it takes longer than the rest of the package
+
     if len(aim) == 1:
         alone: Array = (aim / curve[0]).clip(0)
         return alone
@@ -165,6 +165,9 @@ def _best_on_piece(curve: Array, aim: Array) -> Array:
 
 def _by_linear_program(p: float, rows: Array, goals: Array, box: Box) -> Found:
     """Solve in L1 (rises and falls of each coordinate) or Linf (moves, and the largest of them)."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
     m, n = rows.shape
     if p == 1:
         cost, matrix, aims = np.ones(2 * n), np.hstack([-rows, rows]), -goals
@@ -187,6 +190,8 @@ def _by_linear_program(p: float, rows: Array, goals: Array, box: Box) -> Found:
 
 def refutation(rows: Array, goals: Array, box: Box) -> Array:
     """Return multipliers that show that a polyhedron is out of reach: of the move that comes nearest to it."""
+    from scipy.optimize import linprog
+
     m, n = rows.shape
     limits = [*zip(box.low, box.high, strict=True), (0, None)]
     solved = linprog(
