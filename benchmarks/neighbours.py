@@ -1,4 +1,4 @@
-"""Exact radii of nearest-neighbour classifiers: how long a row takes, how many rows are settled, how far searches are.
+"""Exact radii of nearest-neighbour classifiers: time of a row, rows that are settled, brackets.
 
     python benchmarks/neighbours.py [--data digits cancer] [--norms 2] [--neighbours 1] [--rows 100] [--shares 1 0.5 0.2]
 

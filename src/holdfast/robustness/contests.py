@@ -64,12 +64,14 @@ class Space:
         normals: ``[N, n]``.
         scale: The size of the numbers that distances are made of.
         spread: How far apart the points are, as moves.
+        gain: By how much a model with steps before it stretches moves at most, squared.
     """
 
     norm: Norm
     normals: Array
     scale: float
     spread: float
+    gain: float
     _last: dict[bytes, tuple[NDArray[np.bool_], Array]] = field(default_factory=dict)
 
     @classmethod
@@ -78,9 +80,11 @@ class Space:
         points = model.points if model.step is None else model.points @ model.step.weight
         normals = 2 * points.numpy()
         spread = max(float(np.ptp(model.points.numpy(), 0).max()), 1e-300)
+        gain = 1.0
         if model.step is not None:
             spread /= max(float(model.step.weight.abs().amax()), 1e-300)
-        return cls(norm, normals, float(model.points.square().sum(1).max()), spread)
+            gain = max(float(np.linalg.norm(model.step.weight.numpy(), 2)) ** 2, 1e-300)
+        return cls(norm, normals, float(model.points.square().sum(1).max()), spread, gain)
 
     def columns(self, free: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Array]:
         """Return which free columns matter, and the normals in them; the last answer is kept."""
@@ -98,6 +102,7 @@ class Contest:
 
     Attributes:
         space: The training points.
+        here: The normal of a training point at the input, ``[n]``.
         squared: Squared distances from the input to them, ``[N]``.
         low: The smallest allowed moves ``[n]``.
         high: The largest.
@@ -105,6 +110,7 @@ class Contest:
     """
 
     space: Space
+    here: Array
     squared: Array
     low: Array
     high: Array
@@ -208,6 +214,10 @@ class Contest:
         squared: Array = self.squared - self._normals @ move[self._used]
         return squared
 
+    def towards(self, point: int) -> Array:
+        """Return a move ``[n]`` towards a training point: all the way, if there are no steps before the model."""
+        return self.placed(self._box.clip((self._normals[point] - self.here[self._used]) / (2 * self.space.gain)))
+
     def apart(self, point: int, points: Numbers) -> Array:
         """Return squared distances between training points, in the columns that matter."""
         gap = self._normals[points] - self._normals[point]
@@ -243,7 +253,7 @@ class Contest:
         fresh = [(rival, place[blocker]) for rival, blocker in pairs]
         goals = self.squared[rivals][:, None] - self.squared[blockers] + self._narrowed
         rows, aims, multipliers = np.zeros((0, ours.shape[1])), np.zeros(0), np.zeros(0)
-        move, proven = np.zeros(ours.shape[1]), 0.0
+        move, proven, enough = np.zeros(ours.shape[1]), 0.0, min(enough, self._reach)
         for _ in range(_ROUNDS):
             for pair in fresh:
                 row, goal = ours[pair[0]] - theirs[pair[1]], goals[pair]

@@ -84,7 +84,8 @@ class ExactNeighbours(Exact):
         assert isinstance(model, NeighboursModel)
         labels = model.labels.numpy()
         label, target = int(rows.label[row]), int(rows.target[row])
-        contest = Contest(space, squared, rows.low[row].numpy(), rows.high[row].numpy(), margin)
+        point = rows.x[row] if model.step is None else model.step(rows.x[row]) @ model.step.weight
+        contest = Contest(space, 2 * point.numpy(), squared, rows.low[row].numpy(), rows.high[row].numpy(), margin)
         if contest.settled:
             return Outcome(np.zeros(len(contest.low)), math.inf)
         if model.k > 1:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from holdfast.robustness.contests import Contest, Numbers, Outcome, Question
 from holdfast.robustness.polyhedra import Array
 
+_CUT = 1.5  # how much longer than the best a move may be before it is cut short
+_STRAIGHT = 30  # points that are moved towards
 _SEEDS = 3  # nearest points of each class that groups are formed around
 _REPEATS = 5  # times that a witness is improved
 _BISECTIONS = 20
@@ -88,12 +92,18 @@ class Election:
     def _search(self) -> Array:
         """Return a short move that changes the decision; zeros if none was found.
 
-        Groups of points of one class that have a majority must be nearer than all points of other classes, but for
-        as many as may vote beside them. The move found is shortened, and the group that votes there is asked again.
+        First, moves straight towards points. Then, groups of points of one class that have a majority must be nearer
+        than all points of other classes, but for as many as may vote beside them. A move that was found is shortened,
+        and the points that vote there are asked again.
         """
         best, length = np.zeros(len(self.contest.low)), math.inf
-        for rivals, blockers in self._groups():
-            move = self._into(rivals, blockers, length)
+        straight = [move for point in self._rivals() if (move := self._cut(self.contest.towards(point))) is not None]
+        begin: list[Callable[[float], Array | None]] = [
+            partial(_given, move) for move in sorted(straight, key=self.contest.length)[:_SEEDS]
+        ]
+        begin += [partial(self._into, rivals, blockers) for rivals, blockers in self._groups()]
+        for first in begin:
+            move = first(length)
             for _ in range(_REPEATS):
                 if move is None or (size := self.contest.length(move)) >= length:
                     break
@@ -130,17 +140,27 @@ class Election:
             return None
         first = int(blockers[self.contest.squared[blockers].argmin()])
         far = int(self.contest.squared[rivals].argmax())
-        move, _ = self.contest.solve(Question(rivals, blockers), [(far, first)], length)
+        move, _ = self.contest.solve(Question(rivals, blockers), [(far, first)], _CUT * length)
         if move is None:
             return None
-        whole = self.contest.placed(move)
-        low, high = 0.0, 1.0
-        if not self._changed(whole):
+        return self._cut(self.contest.placed(move))
+
+    def _cut(self, move: Array) -> Array | None:
+        """Return a move cut short where the decision has changed; None if it has not."""
+        if not self._changed(move):
             return None
+        low, high = 0.0, 1.0
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._changed(middle * whole) else (middle, high)
-        return high * whole
+            low, high = (low, middle) if self._changed(middle * move) else (middle, high)
+        return high * move
+
+    def _rivals(self) -> Numbers:
+        """Return the nearest points whose votes help."""
+        helps = self.labels != self.label if self.target is None else self.labels == self.target
+        points = np.flatnonzero(helps)
+        nearest: Numbers = points[np.argsort(self.contest.squared[points], kind="stable")[:_STRAIGHT]]
+        return nearest
 
     def _changed(self, move: Array) -> bool:
         winner = self._winner(self._nearest(self.contest.after(move)))
@@ -152,3 +172,8 @@ class Election:
 
     def _winner(self, members: Numbers) -> int:
         return int(np.bincount(self.labels[members]).argmax())
+
+
+def _given(move: Array, length: float) -> Array:
+    """Return a move that is known."""
+    return move
