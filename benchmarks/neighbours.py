@@ -1,6 +1,6 @@
 """Exact radii of nearest-neighbour classifiers: time of a row, rows that are settled, brackets.
 
-    python benchmarks/neighbours.py [--data digits cancer] [--norms 2] [--neighbours 1] [--rows 100] [--shares 1 0.5 0.2]
+    python benchmarks/neighbours.py [--data digits cancer] [--norms 2] [--neighbours 1] [--rows 100] [--shares 1 0.2]
 
 Digits: the 1,000 embedded MNIST digits, 900 for training, inside the box [0, 1]. Cancer: the table of breast cancers of
 scikit-learn, 500 rows for training, columns scaled to [0, 1], inside that box. The rows that are asked about are the

@@ -42,9 +42,12 @@ from .models.neighbours import NeighboursModel as NeighboursModel
 from .models.neighbours import neighbours as neighbours
 from .models.sklearn import from_sklearn as from_sklearn
 from .models.torch import TorchModel as TorchModel
+from .models.trees import TreeModel as TreeModel
+from .models.trees import trees as trees
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
 from .robustness.exact_neighbours import ExactNeighbours as ExactNeighbours
+from .robustness.exact_trees import ExactTrees as ExactTrees
 from .robustness.judge import Judge as Judge
 from .robustness.kinds import Attack as Attack
 from .robustness.kinds import Certificate as Certificate

@@ -97,7 +97,7 @@ def test_names_that_do_not_fit_are_refused() -> None:
 def test_it_stays_on_the_cpu() -> None:
     model = hf.neighbours(*cloud(0))
     assert model.on("cpu") is model
-    with pytest.raises(hf.HoldfastError, match="there is no device|computes on the CPU"):
+    with pytest.raises(hf.HoldfastError, match=r"there is no device|computes on the CPU"):
         model.on("meta")
 
 

@@ -231,9 +231,7 @@ ALONE = linear_model.LogisticRegression()
         (None, "expected a fitted classifier of scikit-learn, got NoneType"),
         (linear_model.LinearRegression().fit(*data(2)), "got a LinearRegression, which gives no classes"),
         (preprocessing.StandardScaler().fit(data(2)[0]), "got a StandardScaler, which gives no classes"),
-        (tree.DecisionTreeClassifier().fit(*data(2)), "use hf.trees"),
-        (ensemble.RandomForestClassifier(2).fit(*data(2)), "use hf.trees"),
-        (ensemble.HistGradientBoostingClassifier(max_iter=2).fit(*data(2)), "use hf.trees"),
+        (piped([preprocessing.StandardScaler()], tree.DecisionTreeClassifier()), "after other steps is not supported"),
         (ensemble.BaggingClassifier(ALONE, 2).fit(*data(2)), "BaggingClassifier: its kind is not known; use hf.Func"),
         (svm.SVC(kernel=lambda a, b: a @ b.T).fit(*data(2)), "its kernel is a function, and only linear, rbf"),
         (neighbors.KNeighborsClassifier(weights="distance").fit(*data(2)), "weights='uniform', got 'distance'"),
@@ -250,6 +248,20 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(estimator: Any, said: st
     if isinstance(estimator, pipeline.Pipeline) and "not fitted" not in said:
         estimator.fit(*data(2))
     assert said in refusal(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        tree.DecisionTreeClassifier(max_depth=3),
+        ensemble.RandomForestClassifier(3, max_depth=3, random_state=0),
+        ensemble.HistGradientBoostingClassifier(max_iter=3),
+    ],
+    ids=repr,
+)
+def test_trees_are_handed_over(estimator: Any) -> None:
+    assert isinstance(agrees(estimator.fit(*data(3)), rows()), hf.TreeModel)
+    assert isinstance(hf.from_sklearn(piped(["passthrough"], estimator).fit(*data(3))), hf.TreeModel)
 
 
 def test_other_columns_are_refused() -> None:

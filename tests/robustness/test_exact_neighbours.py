@@ -177,7 +177,7 @@ def test_more_neighbours_than_swaps() -> None:
 
 def test_other_models_are_refused() -> None:
     cases = hf.TorchModel(torch.nn.Linear(3, 2).eval()).ask(torch.zeros(1, 3))
-    with pytest.raises(hf.HoldfastError, match="needs a model made by hf.neighbours, got a TorchModel"):
+    with pytest.raises(hf.HoldfastError, match=r"needs a model made by hf\.neighbours, got a TorchModel"):
         hf.ExactNeighbours()(cases, torch.ones(1, 1, 3, dtype=torch.bool))
 
 

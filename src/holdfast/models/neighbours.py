@@ -36,7 +36,8 @@ class NeighboursModel(AskableModel):
     With k = 1, the score of a class is minus the squared distance to its nearest point. With more neighbours it is the
     share of the votes, minus 1e-9 times the number of the class: of tied classes the smallest wins, as in
     scikit-learn. Of training points at the same distance, those that come first in ``points`` vote; scikit-learn
-    promises no order. A copy of a point with another label never changes a decision that is tied: a tie is no change.
+    promises no order. Where two classes are at the same distance, the smaller one is predicted, and a change needs more
+    than a tie.
 
     Made by ``hf.neighbours`` and ``hf.from_sklearn``.
 
@@ -130,7 +131,7 @@ class NeighboursModel(AskableModel):
             nearest.scatter_reduce_(1, self.labels.expand_as(squared), -squared, "amax")
             return nearest.clamp_min(-torch.finfo(squared.dtype).max)  # a class that no point has
         near = squared.sort(dim=1, stable=True).indices[:, : self.k]
-        votes = torch.nn.functional.one_hot(self.labels[near], count).sum(1)
+        votes: Tensor = torch.nn.functional.one_hot(self.labels[near], count).sum(1)
         return votes.to(self.dtype) / self.k - _TIE * torch.arange(count)
 
     def probabilities(self, scores: Tensor) -> Tensor:

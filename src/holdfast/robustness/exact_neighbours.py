@@ -12,7 +12,7 @@ from torch import Tensor
 
 from holdfast.cases import ANY
 from holdfast.errors import HoldfastError
-from holdfast.models.model import Access
+from holdfast.models.model import Access, Model
 from holdfast.models.neighbours import NeighboursModel
 from holdfast.robustness.contests import Contest, Outcome, Space
 from holdfast.robustness.kinds import Exact, Solution
@@ -49,6 +49,10 @@ class ExactNeighbours(Exact):
     name: ClassVar[str] = "exact-neighbours"
     requires: ClassVar[Access] = Access.SCORES
     p: float = 2
+
+    @classmethod
+    def serves(cls, model: Model) -> bool:
+        return isinstance(model, NeighboursModel)
 
     def solve(self, rows: Rows) -> Solution:
         model = rows.model

@@ -140,7 +140,7 @@ class Exact(Robustness):
 
     Moves are cut to mask and box and measured on the model itself, as those of an attack. A proof counts only if the
     move lies inside the mask and changes the decision, or if the move is zero: then the row is proven unreachable. A
-    row that was not settled keeps its upper bound, or is censored, and keeps the lower bound that was proven. Within one
+    row that was not settled keeps its upper bound, or is censored, and the lower bound that was proven. Within one
     call, witnesses serve supersets and proofs serve subsets.
     """
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
-from holdfast.models.model import Access, check_access
+from holdfast.models.model import Access, Model, check_access
 from holdfast.registry import Registry
 from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, notes_on
@@ -34,6 +34,7 @@ class Robustness(Settings, ABC):
         presets: Names of class methods that return an instance with other settings.
         requires: What the method requires of a model.
         bound: Which side of the true value its radii lie on.
+        rows_at_once: The most rows that are measured between two reports of progress; None: as many as fit.
         p: The norm: 1, 2 or infinity.
     """
 
@@ -42,6 +43,7 @@ class Robustness(Settings, ABC):
     presets: ClassVar[tuple[str, ...]] = ()
     requires: ClassVar[Access] = Access.GRADIENTS
     bound: ClassVar[BoundKind]
+    rows_at_once: ClassVar[int | None] = None
     p: float
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -55,6 +57,11 @@ class Robustness(Settings, ABC):
     def needs(self) -> Access:
         """What this instance requires of a model, given its settings."""
         return self.requires
+
+    @classmethod
+    def serves(cls, model: Model) -> bool:
+        """Return whether this method is made for this kind of model, so that ``Judge`` hands it over."""
+        return False
 
     @property
     @final
@@ -162,7 +169,8 @@ class Robustness(Settings, ABC):
             if part.first_radius is not None:
                 first.append(part.first_radius)
 
-        for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
+        size = cases.model.chunk(cases.x)
+        for piece, _ in chunked(work, b * k, min(size, self.rows_at_once or size)):
             if progress is not None:
                 progress(piece.stop, b * k)
         radius, new_class, proven, flat, lower = (one.view(b, k) for one in (radius, new_class, proven, flat, lower))

@@ -18,11 +18,12 @@ from holdfast.models.sklearn.perceptrons import perceptron
 from holdfast.models.sklearn.refusals import refused
 from holdfast.models.sklearn.steps import in_turn
 from holdfast.models.torch import TorchModel
+from holdfast.models.trees import TreeModel, trees
 
 
 def from_sklearn(
     estimator: Any, bounds: tuple[Bound, Bound] | None = None, *, classes: Sequence[str] = ()
-) -> TorchModel | NeighboursModel:
+) -> TorchModel | NeighboursModel | TreeModel:
     """Make a model of a fitted classifier of scikit-learn, in double precision and with gradients where there are any.
 
     Its decisions are those of ``predict``. Steps of a pipeline before the classifier are folded into one affine map,
@@ -34,6 +35,7 @@ def from_sklearn(
     | SVC, NuSVC | decision_function; several classes: who wins the votes | ``TorchModel`` |
     | GaussianNB, QuadraticDiscriminantAnalysis | log-likelihoods | ``TorchModel`` |
     | MLPClassifier | logits | ``TorchModel`` |
+    | trees, forests, boosted trees | as ``hf.trees`` | ``TreeModel``, for ``ExactTrees`` |
     | KNeighborsClassifier | distances or votes | ``NeighboursModel``, for ``ExactNeighbours`` |
 
     Two classes with one logit z have the scores ``-z/2`` and ``z/2``. The names of an estimator that was fitted on a
@@ -54,8 +56,14 @@ def from_sklearn(
     last, before, width = _split(estimator)
     step = in_turn(before, width) if before else None
     names = list(classes) or [str(name) for name in last.classes_]
-    model: TorchModel | NeighboursModel
-    if _is_nearest(last):
+    model: TorchModel | NeighboursModel | TreeModel
+    if _is_tree(last):
+        if step is not None:
+            raise HoldfastError(
+                f"a {type(last).__name__} after other steps is not supported: apply them before, and pass it alone."
+            )
+        model = trees(last, bounds, classes=names)
+    elif _is_nearest(last):
         model = of_estimator(last, bounds, classes=names, step=step)
     else:
         model = TorchModel(_module(last, step, width), bounds, classes=names)
@@ -94,6 +102,7 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
     while isinstance(last, Pipeline):
         before += [one for _, one in last.steps[:-1]]
         last = last.steps[-1][1]
+    before = [one for one in before if not (one is None or (isinstance(one, str) and one == "passthrough"))]
     first = before[0] if before else last
     if _has_several_labels(last):
         raise refused(last, "it gives several labels to a row")
@@ -111,7 +120,6 @@ def _has_several_labels(estimator: Any) -> bool:
 
 def _module(estimator: Any, step: AffineMap | None, width: int) -> nn.Module:
     """Return the scores of a classifier as a network."""
-    _refuse_trees(estimator)
     scores = linear_scores(estimator)
     if scores is not None:
         return LinearScores(scores if step is None else step.then(scores))
@@ -123,8 +131,8 @@ def _module(estimator: Any, step: AffineMap | None, width: int) -> nn.Module:
     raise refused(estimator, "its kind is not known")
 
 
-def _refuse_trees(estimator: Any) -> None:
-    """Refuse trees and forests. This is the place to hand them over to ``hf.trees``."""
+def _is_tree(estimator: Any) -> bool:
+    """Whether ``hf.trees`` reads this classifier."""
     from sklearn import ensemble, tree
 
     kinds = (
@@ -134,10 +142,7 @@ def _refuse_trees(estimator: Any) -> None:
         ensemble.GradientBoostingClassifier,
         ensemble.HistGradientBoostingClassifier,
     )
-    if isinstance(estimator, kinds):
-        raise HoldfastError(
-            f"a {type(estimator).__name__} has no gradients: use hf.trees(estimator, ...), which measures it exactly."
-        )
+    return isinstance(estimator, kinds)
 
 
 def _is_nearest(estimator: Any) -> bool:
