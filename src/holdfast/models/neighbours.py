@@ -68,7 +68,7 @@ class NeighboursModel(AskableModel):
         step: AffineMap | None = None,
     ):
         self.points, self.labels, self.step = points, labels, step
-        self.k = read_setting(k, Count, "k")
+        self.k: int = read_setting(k, Count, "k")
         if self.k > len(points):
             raise HoldfastError(f"k must be at most the number of training points, {len(points)}, got {self.k}.")
         count = int(labels.max()) + 1
