@@ -18,6 +18,7 @@ from .explainers.counterfactual import Counterfactual as Counterfactual
 from .explainers.estimators import BoundaryNormals as BoundaryNormals
 from .explainers.estimators import Estimator as Estimator
 from .explainers.estimators import Regression as Regression
+from .explainers.estimators import SampledBanzhaf as SampledBanzhaf
 from .explainers.explainer import Attribution as Attribution
 from .explainers.explainer import Explainer as Explainer
 from .explainers.gradients import ExpectedGradients as ExpectedGradients

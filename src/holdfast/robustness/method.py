@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, final
 
 import torch
@@ -60,7 +61,7 @@ class Robustness(Settings, ABC):
 
     @classmethod
     def serves(cls, model: Model) -> bool:
-        """Return whether this method is made for this kind of model, so that ``Judge`` hands it over."""
+        """Return whether this method is made for this kind of model, so that ``Judge`` uses it there."""
         return False
 
     @property
@@ -94,6 +95,10 @@ class Robustness(Settings, ABC):
             HoldfastError: The cases, the model, the subsets or the starting points do not fit.
         """
         self._check(cases)
+        method = self.adapted(cases.model)
+        if method is not self:
+            radii = method(cases, subsets, start=start, progress=progress)
+            return replace(radii, notes=(self._adapted_note(cases.model, method), *radii.notes))
         subsets = cases.subsets(subsets)
         before = cases.model.queries
         witness = cases.x[:, None].repeat(1, subsets.shape[1], *[1] * (cases.x.ndim - 1))
@@ -129,7 +134,16 @@ class Robustness(Settings, ABC):
             HoldfastError: The cases, the model or the subsets do not fit.
         """
         self._check(cases)
-        return self._measure_all(cases, cases.subsets(subsets), None, None, progress).radius
+        method = self.adapted(cases.model)
+        return method._measure_all(cases, cases.subsets(subsets), None, None, progress).radius
+
+    def adapted(self, model: Model) -> Robustness:
+        """Return the method that measures this model: this one, or a substitute for a model that gives less access."""
+        return self
+
+    @final
+    def _adapted_note(self, model: Model, method: Robustness) -> str:
+        return f"{type(self).__name__} needs gradients, and this model gives only {model.access}: {method} was used."
 
     @abstractmethod
     def _start(self, cases: Cases, subsets: Tensor, start: Tensor | None) -> Tensor | None:
