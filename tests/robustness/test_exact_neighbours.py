@@ -190,3 +190,10 @@ def test_digits_are_settled_in_a_box() -> None:
     radii = hf.ExactNeighbours()(cases, subsets.expand(10, 4, 784))
     assert bool(radii.proven.all())
     assert bool(radii.unreachable[:, 3].any())
+
+
+def test_judge_and_greedy_explanations_use_it() -> None:
+    cases, subsets = asked(0, 5, 30)
+    judged, exact = hf.Judge()(cases, subsets), hf.ExactNeighbours()(cases, subsets)
+    assert torch.equal(judged.radius, exact.radius)
+    assert hf.GreedyAS()(cases).order.shape == (2, 5)
