@@ -42,11 +42,15 @@ from .models.function import FunctionModel as FunctionModel
 from .models.model import Access as Access
 from .models.model import Model as Model
 from .models.model import Queries as Queries
+from .models.neighbours import NeighboursModel as NeighboursModel
+from .models.neighbours import neighbours as neighbours
+from .models.sklearn import from_sklearn as from_sklearn
 from .models.torch import TorchModel as TorchModel
 from .models.trees import TreeModel as TreeModel
 from .models.trees import trees as trees
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
+from .robustness.exact_neighbours import ExactNeighbours as ExactNeighbours
 from .robustness.exact_trees import ExactTrees as ExactTrees
 from .robustness.judge import Judge as Judge
 from .robustness.kinds import Attack as Attack

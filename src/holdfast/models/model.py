@@ -70,6 +70,7 @@ class Model(ABC):
         low: The smallest allowed input, broadcastable to one input; None without bounds.
         high: The largest allowed input; None without bounds.
         queries: Rows put through so far.
+        columns: Names of the columns of an input, where the model knows them; otherwise empty.
     """
 
     access: Access
@@ -78,6 +79,7 @@ class Model(ABC):
     low: Tensor | None
     high: Tensor | None
     queries: Queries
+    columns: tuple[str, ...] = ()
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 An ``Attack`` gives upper bounds, a ``Certificate`` lower bounds, an ``Exact`` method the value itself.
 """
 
+from holdfast.robustness.exact_neighbours import ExactNeighbours
 from holdfast.robustness.judge import Judge
 from holdfast.robustness.kinds import Attack, Certificate, Exact, Moves, Solution
 from holdfast.robustness.linear import ExactLinear
@@ -18,6 +19,7 @@ __all__ = [
     "Certificate",
     "Exact",
     "ExactLinear",
+    "ExactNeighbours",
     "Judge",
     "MinNorm",
     "Moves",
