@@ -79,6 +79,7 @@ class Cases:
         """Check all parts of a question before anything runs. See ``AskableModel.ask``."""
         model.check_ready()
         x = _inputs(model, x)
+        _check_domain(model, x)
         bound = _features(features, x)
         scores = model(x, exact=True)
         if not bool(torch.isfinite(scores).all()):
@@ -197,6 +198,20 @@ def _check_bounds(x: Tensor, low: Tensor, high: Tensor) -> None:
         raise HoldfastError(
             f"x leaves the model's bounds, first in case {bad} (values {x[bad].min().item():g} to "
             f"{x[bad].max().item():g}): scale x or widen bounds."
+        )
+
+
+def _check_domain(model: Model, x: Tensor) -> None:
+    """Refuse inputs that are not in the domain of the model, such as 2.5 children."""
+    if model.domain is None:
+        return
+    if tuple(x.shape[1:]) != (len(model.domain),):
+        raise HoldfastError(f"x must be rows of {len(model.domain)} coordinates, got shape {tuple(x.shape)}.")
+    inside = model.domain.contains(x, x)
+    if not bool(inside.all()):
+        raise HoldfastError(
+            f"x is no row of the table, first in case {int((~inside).nonzero()[0])}: encode rows by Columns.encode, or "
+            "round them by domain.nearest."
         )
 
 

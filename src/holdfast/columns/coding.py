@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from holdfast.columns.column import LARGEST_WHOLE, Category, Column
 from holdfast.columns.frames import Values
 from holdfast.domain import HOT
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.settings import shown_value
+from holdfast.tensors import read_tensor
 
 Array = np.ndarray[Any, Any]
 _LARGEST_EXACT = 2**53  # the largest whole number that double precision holds, like all below it
@@ -36,6 +39,16 @@ def encode_column(column: Column, given: Values) -> Array:
     values = read_numbers(given, whole=column.kind == "integer")
     check_range(given.name, values, column.low, column.high)
     return (values * column.step if column.step else values / column.scale)[:, None]
+
+
+def numbers_of(column: Column, given: Values) -> Array:
+    """Return values as numbers without a scale: ``[B, column.width]``; categories without an order as 0 and 1."""
+    encoded = encode_column(column, given)
+    if column.kind == "categorical":
+        return np.asarray(encoded > 0, np.float64)
+    if column.step:
+        return np.asarray(np.rint(encoded / column.step))
+    return read_numbers(given, whole=False)[:, None]
 
 
 def decode_column(column: Column, x: Array) -> list[Category]:
@@ -177,3 +190,25 @@ def _unknown_category(column: Column, value: Any, row: int) -> HoldfastError:
 
 def _item(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def read_points(given: Any, width: int) -> Array:
+    """Return points ``[B, width]`` in single or double precision; refuse other shapes, and NaN."""
+    x = read_tensor(given, "x", f"points [B, {width}]").cpu()
+    if x.ndim != 2 or x.shape[1] != width:
+        raise HoldfastError(f"x must be points [B, {width}], got shape {tuple(x.shape)}.")
+    if not bool(torch.isfinite(x).all()):
+        raise HoldfastError("x holds NaN or infinity, and must be points of this table.")
+    small = x.is_floating_point() and x.dtype != torch.float64
+    return (x.float() if small else x.double()).numpy()
+
+
+def read_pair(x: Any, witness: Any, width: int) -> tuple[Tensor, Tensor]:
+    """Return an input and a witness as ``[1, width]`` each; refuse other shapes."""
+    points = [read_tensor(one, name, f"a point [{width}]") for one, name in ((x, "x"), (witness, "witness"))]
+    before, after = (one[None] if one.ndim == 1 else one for one in points)
+    if before.shape != (1, width) or after.shape != before.shape:
+        raise HoldfastError(
+            f"x and witness must be points [{width}], got {tuple(before.shape)} and {tuple(after.shape)}."
+        )
+    return before, after.to(before)

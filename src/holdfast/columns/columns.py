@@ -14,19 +14,18 @@ import torch
 from torch import Tensor
 
 from holdfast.columns.changes import Change, number_changes, sentence
-from holdfast.columns.coding import decode_column, encode_column, kept
+from holdfast.columns.coding import decode_column, encode_column, kept, numbers_of, read_pair, read_points
 from holdfast.columns.column import Category, Column, Kind
 from holdfast.columns.csv_tables import read_csv_rows, read_values
 from holdfast.columns.frames import Values, check_names, check_same_names, read_frame, table_like
 from holdfast.columns.inference import Rule, Wishes, infer
 from holdfast.columns.rounding import shortened
 from holdfast.columns.stored import read_columns, write_columns
-from holdfast.domain import Domain
+from holdfast.domain import HOT, Domain
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.features import Features
 from holdfast.files import reading
 from holdfast.settings import Count, Natural, read_setting, shown_value
-from holdfast.tensors import read_tensor
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -205,6 +204,12 @@ class Columns:
             falling=torch.tensor([column.falling for column in each]),
         )
 
+    @property
+    def scales(self) -> Tensor:
+        """What a classifier sees is a coordinate times this, ``[n]``: see ``matrix``."""
+        each = [column for column in self.columns for _ in range(column.width)]
+        return torch.tensor([1 / HOT if one.kind == "categorical" else one.scale for one in each], dtype=torch.float64)
+
     # ------------------------------------------------------------------ rows and points
 
     def encode(self, frame: Any) -> Tensor:
@@ -221,6 +226,24 @@ class Columns:
         """
         given = self._read(frame)
         return torch.from_numpy(np.concatenate([encode_column(one, given[one.name]) for one in self.columns], axis=1))
+
+    def matrix(self, frame: Any) -> np.ndarray[Any, Any]:
+        """Return the rows of a table as numbers for a classifier of tables, in the order of the coordinates.
+
+        Numbers are as they are, an ordered category is its place, and a category without an order is one column of 0
+        and 1 for each category. Train a classifier on this matrix, and give it to ``hf.trees`` with these columns.
+
+        Args:
+            frame: A table as for ``encode``.
+
+        Returns:
+            ``[B, n]`` in double precision.
+
+        Raises:
+            HoldfastError: As for ``encode``.
+        """
+        given = self._read(frame)
+        return np.concatenate([numbers_of(one, given[one.name]) for one in self.columns], axis=1)
 
     def _read(self, frame: Any) -> dict[str, Values]:
         given = read_frame(frame, self.names)
@@ -259,7 +282,7 @@ class Columns:
         Raises:
             HoldfastError: ``x`` has another shape, or ``like`` is something else or lacks a column.
         """
-        points = self._points(x)
+        points = read_points(x, self.width)
         parts = {one: points[:, self.slices[one.name]] for one in self.columns}
         if near is None:
             held = {one.name: decode_column(one, part) for one, part in parts.items()}
@@ -282,15 +305,6 @@ class Columns:
         first, count = read_setting(first, Natural, "first"), read_setting(count, Count | None, "count")
         return read_csv_rows(path, self.columns, first, count)
 
-    def _points(self, x: Any) -> np.ndarray[Any, Any]:
-        given = read_tensor(x, "x", f"points [B, {self.width}]").cpu()
-        if given.ndim != 2 or given.shape[1] != self.width:
-            raise HoldfastError(f"x must be points [B, {self.width}], got shape {tuple(given.shape)}.")
-        if not bool(torch.isfinite(given).all()):
-            raise HoldfastError("x holds NaN or infinity, and must be points of this table.")
-        small = given.is_floating_point() and given.dtype != torch.float64
-        return (given.float() if small else given.double()).numpy()
-
     # ------------------------------------------------------------------ answers
 
     def changes(self, x: Any, witness: Any, rounded: Callable[[Tensor], Tensor] | None = None) -> list[Change]:
@@ -309,13 +323,7 @@ class Columns:
         Raises:
             HoldfastError: A point is no row of this table, or the witness does not change the decision.
         """
-        points = [read_tensor(one, name, f"a point [{self.width}]") for one, name in ((x, "x"), (witness, "witness"))]
-        before, after = (one[None] if one.ndim == 1 else one for one in points)
-        if before.shape != (1, self.width) or after.shape != before.shape:
-            raise HoldfastError(
-                f"x and witness must be points [{self.width}], got {tuple(before.shape)} and {tuple(after.shape)}."
-            )
-        after = after.to(before)
+        before, after = read_pair(x, witness, self.width)
         if not bool(self.domain().to(before.device).contains(after, before)):
             raise HoldfastError("the witness is no row of this table: round it by columns.domain().nearest first.")
         if rounded is not None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from holdfast.domain import Domain
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.registry import Registry
 
@@ -71,6 +72,7 @@ class Model(ABC):
         high: The largest allowed input; None without bounds.
         queries: Rows put through so far.
         columns: Names of the columns of an input, where the model knows them; otherwise empty.
+        domain: Which points inside the bounds are inputs, such as whole numbers; None: all.
     """
 
     access: Access
@@ -80,6 +82,7 @@ class Model(ABC):
     high: Tensor | None
     queries: Queries
     columns: tuple[str, ...] = ()
+    domain: Domain | None = None
 
     @property
     @abstractmethod

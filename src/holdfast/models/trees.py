@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import AskableModel
+from holdfast.columns import Columns
+from holdfast.domain import Domain
 from holdfast.errors import HoldfastError
 from holdfast.models.frame import (
     Bound,
@@ -41,6 +43,7 @@ class TreeModel(AskableModel):
         bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
         scale: What counts as a change of one unit in each column, ``[n]``: inputs and bounds are values divided by it.
             None: values as they are.
+        domain: Which points inside the bounds are inputs. None: all.
 
     Raises:
         HoldfastError: An argument is malformed.
@@ -50,8 +53,15 @@ class TreeModel(AskableModel):
     dtype = torch.float64
     access = Access.SCORES
 
-    def __init__(self, ensemble: TreeEnsemble, bounds: tuple[Bound, Bound] | None = None, scale: Any = None):
-        self.ensemble = ensemble
+    def __init__(
+        self,
+        ensemble: TreeEnsemble,
+        bounds: tuple[Bound, Bound] | None = None,
+        scale: Any = None,
+        domain: Domain | None = None,
+    ):
+        self.ensemble, self.domain = ensemble, domain
+        self.columns = ensemble.names
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.scale = _read_scale(scale, ensemble.columns)
         self.queries = Queries()
@@ -95,6 +105,7 @@ def trees(
     bounds: tuple[Bound, Bound] | None = None,
     *,
     scale: Any = None,
+    columns: Columns | None = None,
     classes: Sequence[str] = (),
 ) -> TreeModel:
     """Return a model made of trees from a fitted classifier or from its file.
@@ -114,6 +125,8 @@ def trees(
         bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
         scale: What counts as a change of one unit in each column, ``[n]``, such as its standard deviation. Inputs,
             bounds and radii are then in these units. None: values as they are.
+        columns: The columns of the table that the classifier was trained on, as ``columns.matrix(table)``. They replace
+            bounds and scale, and whole numbers and categories stay what they are.
         classes: Names of the classes. Default: those that the classifier knows, or numbers.
 
     Returns:
@@ -131,9 +144,20 @@ def trees(
     if ensemble is None:
         raise HoldfastError(f"expected a tree classifier of {_LIBRARIES}, or its file, got {type(model).__name__}.")
     check_class_names(names, len(ensemble.base))
-    made = TreeModel(ensemble, bounds, scale)
+    made = TreeModel(ensemble, bounds, scale) if columns is None else _of_table(ensemble, columns, bounds, scale)
     made._names = names or made._names
     return made
+
+
+def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
+    if bounds is not None or scale is not None:
+        raise HoldfastError("columns state the bounds and the scale: leave out bounds and scale.")
+    if ensemble.columns != columns.width:
+        raise HoldfastError(
+            f"the classifier was trained on {ensemble.columns} columns, and columns.matrix gives {columns.width}: "
+            "train it on columns.matrix(table)."
+        )
+    return TreeModel(ensemble, columns.bounds(), columns.scales, columns.domain())
 
 
 def _from_object(model: Any) -> TreeEnsemble | None:

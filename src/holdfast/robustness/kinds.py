@@ -18,6 +18,7 @@ from holdfast.robustness.sharing import share_exact, share_lower_bounds, share_w
 from holdfast.robustness.steps import clip
 from holdfast.robustness.witnesses import measure
 
+_DOMAIN_ROUNDING = 1e-6  # the largest relative change of a radius that leaves a proof intact
 _FACTORS = (1.001, 1.003, 1.01, 1.03, 1.1)  # multiples of a move to try where rounding undoes the change
 
 
@@ -167,9 +168,14 @@ class Exact(Robustness):
         _check_shape("solve", delta, rows.x.shape)
         radius, witness, new_class = measure(rows, delta, self.norm)
         inside = (clip(delta, rows.low, rows.high) == delta).all(1)
-        proven = proven & inside & (torch.isfinite(radius) | (delta == 0).all(1))
-        proven = proven | (radius == 0) | ~rows.free.any(1)
+        nothing = (delta == 0).all(1)
+        proven = proven & inside & (torch.isfinite(radius) | nothing)
         known = torch.zeros_like(radius) if known is None else known.nan_to_num(0).clamp_min(0).to(radius)
+        if rows.model.domain is not None:  # what a method solves without the domain is a lower bound with it
+            length = self.norm.length(delta)
+            known = torch.where(proven & ~nothing, torch.maximum(known, length), known)
+            proven = proven & (nothing | (radius <= length * (1 + _DOMAIN_ROUNDING)))
+        proven = proven | (radius == 0) | ~rows.free.any(1)
         lower = torch.where(proven, radius, torch.minimum(known, radius))
         return Measurements(radius, new_class, proven, torch.zeros_like(proven), lower, witness.flatten(1))
 

@@ -120,6 +120,11 @@ class Rows:
         moved = (self.x + delta).reshape(-1, *self.shape)
         return moved if self.model.low is None else torch.clamp(moved, self.model.low, self.model.high)
 
+    def inputs(self, delta: Tensor) -> Tensor:
+        """Return the nearest inputs of the model to ``x + delta``, ``[R, *shape]``: those of its domain."""
+        points, domain = self.points(delta), self.model.domain
+        return points if domain is None else domain.nearest(points.flatten(1), self.x).reshape(points.shape)
+
     def gradient(
         self, delta: Tensor, loss: Callable[[Tensor], Tensor], *, low_precision: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -155,6 +160,14 @@ class Rows:
 
 
 def box(model: Model, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the smallest and largest move of each coordinate of ``x [R, *shape]`` inside the bounds of the model."""
+    """Return the smallest and largest move of each coordinate of ``x [R, *shape]`` inside the bounds of the model.
+
+    Coordinates that may only rise or only fall have 0 as the other end.
+    """
     inf = torch.full_like(x, math.inf)
-    return (-inf if model.low is None else model.low - x), (inf if model.high is None else model.high - x)
+    low, high = (-inf if model.low is None else model.low - x), (inf if model.high is None else model.high - x)
+    if model.domain is None:
+        return low, high
+    assert model.domain.rising is not None
+    assert model.domain.falling is not None
+    return low.masked_fill(model.domain.rising, 0), high.masked_fill(model.domain.falling, 0)

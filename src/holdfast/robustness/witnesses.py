@@ -13,7 +13,7 @@ from holdfast.robustness.steps import clip
 
 
 def measure(rows: Rows, delta: Tensor, norm: Norm, factors: tuple[float, ...] = ()) -> tuple[Tensor, Tensor, Tensor]:
-    """Cut moves to mask and box, and measure where the model itself changes its decision.
+    """Cut moves to mask, box and domain, and measure where the model itself changes its decision.
 
     An attack ends close behind the boundary. Rounding differs with the batch size and the form of the network, and
     can put the point in front of it again. Such a point is moved outwards by each of ``factors`` in turn.
@@ -29,7 +29,7 @@ def measure(rows: Rows, delta: Tensor, norm: Norm, factors: tuple[float, ...] = 
         does not change.
     """
     delta = clip(delta.nan_to_num(0), rows.low, rows.high)
-    points = rows.points(delta)
+    points = rows.inputs(delta)
     logits = rows.model(points, exact=True)
     changed = rows.changed(logits)
     for factor in factors:
@@ -37,7 +37,7 @@ def measure(rows: Rows, delta: Tensor, norm: Norm, factors: tuple[float, ...] = 
         if not bool(short.any()):
             break
         some = rows.at(short)
-        points[short] = some.points(clip(factor * delta[short], some.low, some.high))
+        points[short] = some.inputs(clip(factor * delta[short], some.low, some.high))
         logits[short] = rows.model(points[short], exact=True)
         changed = rows.changed(logits)
     radius = torch.where(changed, norm.length(points.flatten(1) - rows.x), math.inf)
