@@ -63,6 +63,13 @@ def library_scores(model: Any, x: Array) -> Array:
     return raw if raw.ndim == 2 else np.stack([np.zeros(len(raw)), raw], 1)
 
 
+def both_sides(threshold: float) -> list[float]:
+    """Return the largest number of single precision up to a threshold, and the smallest one above it."""
+    below = np.float32(threshold)
+    below = np.nextafter(below, np.float32(-np.inf)) if below > threshold else below
+    return [float(below), float(np.nextafter(below, np.float32(np.inf)))]
+
+
 def brute_radius(
     model: Any, ensemble: Any, x: Array, free: Any, p: float, target: int | None = None, scale: Any = 1.0
 ) -> float:
@@ -72,14 +79,14 @@ def brute_radius(
         ends = [x[feature]]
         if free[feature]:
             for threshold in np.unique(ensemble.threshold[ensemble.feature == feature]):
-                below = np.float32(threshold) if np.float32(threshold) <= threshold else np.float32(0)
-                below = below if below else np.nextafter(np.float32(threshold), np.float32(-np.inf))
-                ends += [float(below), float(np.nextafter(below, np.float32(np.inf)))]
+                ends += both_sides(threshold)
         choices.append(sorted(end for end in set(ends) if 0 <= end <= 1))
     points = np.array(list(itertools.product(*choices)))
-    label = int(model.predict(x[None])[0])
-    decided = np.asarray(model.predict(points)).ravel()
-    changed = decided != label if target is None else decided == target
+    scores = library_scores(model, points)
+    own = int(model.predict(x[None])[0]) if target is None else target
+    rest = np.delete(scores, own, 1).max(1)
+    difference = rest - scores[:, own] if target is None else scores[:, own] - rest
+    changed = difference > 1e-5 * np.abs(ensemble.value).max()  # a tie is no change
     if not changed.any():
         return math.inf
     return float(np.linalg.norm((points[changed] - x) / scale, p, axis=1).min())

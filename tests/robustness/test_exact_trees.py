@@ -106,9 +106,9 @@ def test_what_nothing_in_the_box_changes_is_proven_unreachable() -> None:
 
 def test_a_limit_of_branches_leaves_an_honest_bracket() -> None:
     x, y = table(rows=400, columns=12, classes=2, seed=3)
-    model = RandomForestClassifier(30, random_state=0, n_jobs=1).fit(x, y)
-    cases = hf.trees(model, bounds=(0, 1)).ask(x[:2])
-    subsets = torch.ones(2, 1, 12, dtype=torch.bool)
+    model = RandomForestClassifier(60, max_depth=6, random_state=0, n_jobs=1).fit(x, y)
+    cases = hf.trees(model, bounds=(0, 1)).ask(x[:4])
+    subsets = torch.ones(4, 1, 12, dtype=torch.bool)
     short, full = (hf.ExactTrees(2, nodes=nodes)(cases, subsets) for nodes in (1, 100_000))
     assert not short.proven.all()
     assert full.proven.all()

@@ -11,15 +11,16 @@ from typing import ClassVar
 import torch
 
 from holdfast.cases import ANY
+from holdfast.domain import Domain
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, Model
 from holdfast.models.trees import TreeModel
 from holdfast.robustness.kinds import Exact, Solution
 from holdfast.robustness.rows import Rows
 from holdfast.settings import Count, Natural
+from holdfast.tree_ensembles.geometry import Point
 from holdfast.tree_ensembles.leaves import Leaves
 from holdfast.tree_ensembles.nearest import Nearest, nearest
-from holdfast.tree_ensembles.program import Point
 
 _leaves: weakref.WeakKeyDictionary[TreeModel, Leaves] = weakref.WeakKeyDictionary()
 
@@ -72,9 +73,11 @@ class ExactTrees(Exact):
         leaves, scale = _leaves[model], model.scale.numpy()
         x, low, high = (one.double().numpy() for one in (rows.x, rows.low, rows.high))
         label, target = rows.label.tolist(), rows.target.tolist()
+        domain = model.domain or Domain(torch.zeros(x.shape[1], dtype=torch.float64))
+        grid, groups, hot = domain.step.numpy(), tuple(group.numpy() for group in domain.groups), domain.hot
 
         def solved(row: int) -> Nearest:
-            point = Point(x[row], low[row], high[row], scale, self.p)
+            point = Point(x[row], low[row], high[row], scale, self.p, grid, groups, hot)
             aim = None if target[row] == ANY else target[row]
             return nearest(model.ensemble, leaves, point, label[row], aim, self.nodes)
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.tree_ensembles.ensemble import Floats, Integers, TreeEnsemble
+from holdfast.tree_ensembles.ensemble import Floats, TreeEnsemble
+from holdfast.tree_ensembles.geometry import Demand, Geometry, Point
 from holdfast.tree_ensembles.leaves import Leaves
-from holdfast.tree_ensembles.program import Demand, Geometry, Point
+from holdfast.tree_ensembles.program import solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
 _GROWTH = 2.0  # of a ball that holds no change
@@ -108,10 +109,10 @@ class _Search:
         lower, farthest, strict = bound, self.farthest(), False
         radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
         while math.isfinite(lower) and lower < self.best:
-            answer = self.geometry.solve(demands, radius, self.nodes)
+            answer = solve(self.geometry, demands, radius, self.nodes)
             lower, length = max(lower, min(answer.lower, radius)), math.inf
-            if answer.intervals is not None:
-                length = self.record(answer.intervals)
+            if answer.move is not None:
+                length = self.record(answer.move)
                 if math.isinf(length):  # a tie, which is no change: from here on, ties do not meet the demands
                     if strict:
                         break
@@ -119,14 +120,13 @@ class _Search:
                     continue
             if not answer.settled or length <= radius * _SAME:
                 break
-            if answer.intervals is None and radius >= farthest:
+            if answer.move is None and radius >= farthest:
                 return math.inf
             radius = min(self.best, length if math.isfinite(length) else max(radius * _GROWTH, 1e-12))
         return lower
 
-    def record(self, intervals: Integers) -> float:
-        """Keep the point in these intervals if it changes the decision; return the length of its move, or ``inf``."""
-        move = self.geometry.moved(intervals)
+    def record(self, move: Floats) -> float:
+        """Keep a move if it changes the decision; return its length, or ``inf``."""
         if not self.changed(move):
             return math.inf
         length = float(np.linalg.norm(move, self.geometry.point.p))

@@ -2,13 +2,14 @@
 
 A binary variable for each threshold says whether the point lies beyond it, seen from x. A variable for each leaf says
 whether the point reaches it. Leaves follow from the thresholds, so only the latter are whole numbers. The squared
-distance of a feature grows at each threshold that is crossed, so it is linear in these variables.
+distance of a feature grows at each threshold that is crossed, so it is linear in these variables. For each group of
+features that are one category, a variable says whether the category changes, and another whether it changes to one that
+no threshold of the program tells from the others.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,156 +17,78 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from holdfast.tree_ensembles.ensemble import Floats, Integers
-from holdfast.tree_ensembles.leaves import Bools, Leaves
+from holdfast.tree_ensembles.geometry import Demand, Geometry
+from holdfast.tree_ensembles.leaves import Bools
 
 _GAP = 1e-7  # relative difference of the two bounds of a program that is solved
 _EDGE = 1e-6  # how far a program reaches beyond its ball, so that rounding excludes nothing
-
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """A row x and where its features may move, in the coordinates of radii.
-
-    Attributes:
-        x: ``[n]``.
-        low: The smallest allowed move of each feature, ``[n]``.
-        high: The largest.
-        scale: Values that the trees see are coordinates times this, ``[n]``.
-        p: The norm.
-    """
-
-    x: Floats
-    low: Floats
-    high: Floats
-    scale: Floats
-    p: float
-
-
-class Demand(NamedTuple):
-    """The sum of leaf weights and a base must be at most 0.
-
-    Attributes:
-        weight: Of each leaf, ``[L]``.
-        base: What is added to the sum.
-    """
-
-    weight: Floats
-    base: float
 
 
 class Answer(NamedTuple):
     """What a program found.
 
     Attributes:
-        intervals: The interval of each feature at the nearest point, ``[n]``; None: no point was found.
+        move: The smallest move, ``[n]``; None: no point was found.
         lower: No point is nearer than this.
-        settled: Whether the point is the nearest one, or there is none inside the ball.
+        settled: Whether the move is the smallest one, or there is none inside the ball.
     """
 
-    intervals: Integers | None
+    move: Floats | None
     lower: float
     settled: bool
 
 
-class Geometry:
-    """Distances of a point from thresholds, intervals and leaves.
+class _Rows(NamedTuple):
+    """Some rows of the matrix of a program, and their limits."""
+
+    value: Floats
+    row: Integers
+    column: Integers
+    low: Floats
+    high: Floats
+
+
+def solve(geometry: Geometry, demands: list[Demand], radius: float, nodes: int) -> Answer:
+    """Find the nearest point inside a ball that meets all demands.
 
     Args:
-        leaves: The leaves.
-        point: The point.
+        geometry: Distances from the row.
+        demands: The demands.
+        radius: The radius of the ball.
+        nodes: The largest number of branches.
     """
-
-    def __init__(self, leaves: Leaves, point: Point):
-        self.leaves, self.point = leaves, point
-        owner = leaves.owner
-        self.interval = leaves.intervals(point.x * point.scale)
-        number = np.arange(len(owner)) - leaves.start[owner]
-        self.number = number
-        self.up = number >= self.interval[owner]
-        """Whether each threshold is crossed by a larger value."""
-        edge = np.where(self.up, leaves.above, leaves.below) / point.scale[owner]
-        move = edge - point.x[owner]
-        allowed = np.where(self.up, move <= point.high[owner], move >= point.low[owner])
-        allowed &= (point.low < point.high)[owner]
-        self.move = move
-        """The smallest move of the feature across each threshold."""
-        self.distance = np.where(allowed, np.abs(move), math.inf)
-        self.leaf_distance = self._leaf_distance()
-
-    def _leaf_distance(self) -> Floats:
-        leaves, here = self.leaves, self.interval[self.leaves.feature]
-        start = leaves.start[leaves.feature]
-        upward, downward = leaves.first > here, leaves.last < here
-        crossed = start + np.where(upward, leaves.first - 1, np.where(downward, leaves.last, 0))
-        gap = np.where(upward | downward, self.distance[np.minimum(crossed, len(self.distance) - 1)], 0.0)
-        if math.isinf(self.point.p):
-            return leaves.most(gap)
-        total = leaves.total(gap**self.point.p)
-        return np.asarray(total ** (1 / self.point.p))
-
-    def lower_bound(self, demand: Demand) -> float:
-        """Return a radius within which the demand cannot be met; ``inf`` if it never can."""
-        order = np.lexsort((self.leaf_distance, self.leaves.tree))
-        tree, weight, distance = self.leaves.tree[order], demand.weight[order], self.leaf_distance[order]
-        span = 2 * (np.abs(weight).max() + 1)
-        least = np.minimum.accumulate(weight - span * tree) + span * tree  # of the leaves of a tree up to each one
-        first = np.append(True, tree[1:] != tree[:-1])
-        drop = np.where(first, least, np.diff(least, prepend=0.0))
-        by_distance = np.argsort(distance, kind="stable")
-        total = demand.base + np.cumsum(drop[by_distance])
-        reached = distance[by_distance]
-        trees = np.cumsum(first[by_distance])
-        enough = (trees == self.leaves.count) & (total <= 1e-9 * span) & np.isfinite(reached)
-        return float(reached[enough.argmax()]) if enough.any() else math.inf
-
-    def solve(self, demands: list[Demand], radius: float, nodes: int) -> Answer:
-        """Find the nearest point inside a ball that meets all demands.
-
-        Args:
-            demands: The demands.
-            radius: The radius of the ball.
-            nodes: The largest number of branches.
-        """
-        crossable = self.distance <= radius
-        kept = self.leaf_distance <= radius
-        return _Program(self, crossable, kept, demands, radius).solve(nodes)
-
-    def moved(self, intervals: Integers) -> Floats:
-        """Return the smallest move into these intervals, ``[n]``, so that the trees see them in spite of rounding."""
-        move = np.zeros(len(intervals))
-        for feature in (intervals != self.interval).nonzero()[0]:
-            up = intervals[feature] > self.interval[feature]
-            threshold = self.leaves.start[feature] + intervals[feature] - (1 if up else 0)
-            move[feature] = self._beyond(int(feature), int(threshold), bool(up))
-        return move
-
-    def _beyond(self, feature: int, threshold: int, up: bool) -> float:
-        point, move = self.point, float(self.move[threshold])
-        for _ in range(64):
-            value = (point.x[feature] + move) * point.scale[feature]
-            seen = float(np.float32(value)) if self.leaves.single else value
-            if (seen > self.leaves.thresholds[threshold]) == up:
-                break
-            move = float(np.nextafter(move, math.inf if up else -math.inf))
-        return move
+    return _Program(geometry, demands, radius).solve(nodes)
 
 
 class _Program:
-    """One mixed-integer program: variables are crossed thresholds, then leaves, then the radius for Linf."""
+    """One mixed-integer program.
 
-    def __init__(self, geometry: Geometry, crossable: Bools, kept: Bools, demands: list[Demand], radius: float):
+    Its variables are crossed thresholds, leaves, changed categories, changes to other categories, and for Linf the
+    radius.
+    """
+
+    def __init__(self, geometry: Geometry, demands: list[Demand], radius: float):
         self.geometry, self.radius = geometry, radius
         self.leaves, self.p = geometry.leaves, geometry.point.p
-        self.kept = kept.nonzero()[0]
-        self._place_of_leaf = np.cumsum(kept) - 1
-        conditions = kept[self.leaves.leaf]
-        used = self._conditions(conditions, crossable)
-        self.thresholds = np.unique(used[2]) if len(used[2]) else np.zeros(0, np.int64)
-        self._rows: list[tuple[Floats, Integers, Integers, Floats, Floats]] = []
+        kept = geometry.leaf_distance <= radius
+        self.kept, self._place_of_leaf = kept.nonzero()[0], np.cumsum(kept) - 1
+        used = self._conditions(kept[self.leaves.leaf], geometry.distance <= radius)
+        self.thresholds = np.unique(used[2])
+        self.groups = self._groups()
+        self._switch = len(self.thresholds) + len(self.kept)
+        self._columns = self._switch + 2 * len(self.groups) + math.isinf(self.p)
+        self._rows: list[_Rows] = []
+        self.cost, self.top = np.zeros(self._columns), np.ones(self._columns)
         self._order()
         self._leaves(used)
+        self._categories()
         self._demands(demands)
-        self.cost = self._cost()
+        self._distances()
+
+    def _groups(self) -> list[int]:
+        """Return the groups in which a threshold may be crossed."""
+        owners = np.unique(self.leaves.owner[self.thresholds])
+        return [number for number, group in enumerate(self.geometry.point.groups) if np.isin(group, owners).any()]
 
     def _conditions(self, which: Bools, crossable: Bools) -> tuple[Integers, Bools, Integers]:
         """Return (leaf, whether it lies beyond, threshold) for every demand of a kept leaf on a crossable threshold."""
@@ -180,12 +103,8 @@ class _Program:
         possible = crossable[merged[2]]
         return merged[0][possible], merged[1][possible], merged[2][possible]
 
-    @property
-    def _columns(self) -> int:
-        return len(self.thresholds) + len(self.kept) + math.isinf(self.p)
-
     def _add(self, row: Integers, column: Integers, value: Floats, low: Floats, high: Floats) -> None:
-        self._rows.append((value, row, column, low, high))
+        self._rows.append(_Rows(value, row, column, low, high))
 
     def _order(self) -> None:
         """A threshold farther away is crossed only after the nearer one, and not on both sides of x."""
@@ -200,24 +119,19 @@ class _Program:
         self._nearer[1:][upward] = place[upward]
         self._nearer[:-1][downward] = place[downward] + 1
         far = (self._nearer >= 0).nonzero()[0]
-        rows = np.arange(len(far))
-        ones = np.ones(len(far))
+        near, distance = self._nearer[far], geometry.distance[self.thresholds]
+        rows, ones = np.arange(len(far)), np.ones(len(far))
+        together = distance[far] == distance[near]  # no allowed value lies between the two thresholds
         self._add(
             np.tile(rows, 2),
-            np.concatenate([far, self._nearer[far]]),
+            np.concatenate([far, near]),
             np.concatenate([ones, -ones]),
-            np.full(len(far), -math.inf),
+            np.where(together, 0.0, -math.inf),
             np.zeros(len(far)),
         )
         both = (same & up[1:] & ~up[:-1]).nonzero()[0]
-        rows = np.arange(len(both))
-        self._add(
-            np.tile(rows, 2),
-            np.concatenate([both, both + 1]),
-            np.ones(2 * len(both)),
-            np.zeros(len(both)),
-            np.ones(len(both)),
-        )
+        rows, ones = np.arange(len(both)), np.ones(len(both))
+        self._add(np.tile(rows, 2), np.concatenate([both, both + 1]), np.tile(ones, 2), 0 * ones, ones)
 
     def _leaves(self, used: tuple[Integers, Bools, Integers]) -> None:
         """Each tree has one leaf; leaves beyond a threshold need it crossed, leaves before it need it not crossed."""
@@ -254,47 +168,72 @@ class _Program:
                 np.array([-demand.base * scale]),
             )
 
-    def _cost(self) -> Floats:
-        """Return the cost of each variable; for Linf also demand that the radius reaches every feature's distance."""
+    def _categories(self) -> None:
+        """A category that changes leaves one feature and chooses one other."""
+        point, owner = self.geometry.point, self.leaves.owner[self.thresholds]
+        step = point.hot if math.isinf(self.p) else point.hot**self.p
+        self._others: dict[int, int] = {}
+        for place, number in enumerate(self.groups):
+            switch, other = self._switch + place, self._switch + len(self.groups) + place
+            group = point.groups[number]
+            current = int(group[point.x[group].argmax()])
+            columns = {int(owner[column]): column for column in range(len(owner)) if owner[column] in group}
+            chosen = [column for feature, column in columns.items() if feature != current]
+            unused = [int(feature) for feature in group if feature != current and int(feature) not in columns]
+            self._others[number] = unused[0] if unused else current
+            self.top[other] = bool(unused)
+            self.cost[other] = step
+            sides = np.array([*chosen, other, switch])
+            ones = np.ones(len(sides))
+            ones[-1] = -1
+            self._add(np.zeros(len(sides), np.int64), sides, ones, np.zeros(1), np.zeros(1))
+            if current in columns:
+                pair = np.array([columns[current], switch])
+                self._add(np.zeros(2, np.int64), pair, np.array([1.0, -1.0]), np.zeros(1), np.zeros(1))
+            else:
+                self.cost[switch] = step
+
+    def _distances(self) -> None:
+        """Set the cost of each variable; the distance must not exceed the radius of the ball."""
         distance = self.geometry.distance[self.thresholds]
         distance = distance if math.isinf(self.p) else distance**self.p
         step = distance - np.where(self._nearer >= 0, distance[self._nearer], 0)
-        cost = np.zeros(self._columns)
+        self.cost[: len(step)] = step
         if not math.isinf(self.p):
-            cost[: len(step)] = step
-            place = np.arange(len(step))
-            self._add(0 * place, place, step, np.array([-math.inf]), np.array([self.radius**self.p * (1 + _EDGE)]))
-            return cost
-        cost[-1] = 1
+            every = np.arange(self._columns)
+            most = np.array([self.radius**self.p * (1 + _EDGE)])
+            self._add(0 * every, every, self.cost.copy(), np.array([-math.inf]), most)
+            return
         owner = self.leaves.owner[self.thresholds]
-        features, row = np.unique(owner, return_inverse=True)
+        moved = np.flatnonzero(self.cost)  # thresholds and changes of categories
+        feature = -1 - moved  # a change of a category is a unit of its own
+        feature[moved < len(owner)] = owner[moved[moved < len(owner)]]
+        features, row = np.unique(feature, return_inverse=True)
         self._add(
             np.concatenate([row, np.arange(len(features))]),
-            np.concatenate([np.arange(len(step)), np.full(len(features), self._columns - 1)]),
-            np.concatenate([step, -np.ones(len(features))]),
+            np.concatenate([moved, np.full(len(features), self._columns - 1)]),
+            np.concatenate([self.cost[moved], -np.ones(len(features))]),
             np.full(len(features), -math.inf),
             np.zeros(len(features)),
         )
-        return cost
+        self.cost = np.zeros(self._columns)
+        self.cost[-1], self.top[-1] = 1, self.radius * (1 + _EDGE)
 
     def solve(self, nodes: int) -> Answer:
         """Solve the program."""
-        trees = len(np.unique(self.leaves.tree[self.kept]))
-        if trees < self.leaves.count:
+        if len(np.unique(self.leaves.tree[self.kept])) < self.leaves.count:
             return Answer(None, self.radius, True)
-        shifts = np.cumsum([0] + [len(low) for *_, low, _ in self._rows])
-        value, column, low, high = (np.concatenate([one[part] for one in self._rows]) for part in (0, 2, 3, 4))
-        row = np.concatenate([one[1] + shift for one, shift in zip(self._rows, shifts, strict=False)])
+        shifts = np.cumsum([0] + [len(part.low) for part in self._rows])
+        value, column, low, high = (np.concatenate([part[at] for part in self._rows]) for at in (0, 2, 3, 4))
+        row = np.concatenate([part.row + shift for part, shift in zip(self._rows, shifts, strict=False)])
         matrix = sparse.csr_array((value, (row, column)), shape=(len(low), self._columns))
         whole = np.zeros(self._columns)
         whole[: len(self.thresholds)] = 1
-        top = np.ones(self._columns)
-        if math.isinf(self.p):
-            top[-1] = self.radius * (1 + _EDGE)
+        whole[self._switch : self._switch + 2 * len(self.groups)] = 1
         result = milp(
             self.cost,
             integrality=whole,
-            bounds=Bounds(0, top),
+            bounds=Bounds(0, self.top),
             constraints=LinearConstraint(matrix, low, high),
             options={"node_limit": nodes, "mip_rel_gap": _GAP},
         )
@@ -309,9 +248,16 @@ class _Program:
         if result.x is None:
             return Answer(None, min(lower, self.radius), False)
         crossed = self.thresholds[result.x[: len(self.thresholds)] > 0.5]
-        geometry, intervals = self.geometry, self.geometry.interval.copy()
-        for threshold in crossed:
-            feature, number = self.leaves.owner[threshold], geometry.number[threshold]
-            ends = max(intervals[feature], number + 1) if geometry.up[threshold] else min(intervals[feature], number)
-            intervals[feature] = ends
-        return Answer(intervals, lower, result.status == 0)
+        chosen = {
+            number: self._choice(number, crossed)
+            for place, number in enumerate(self.groups)
+            if result.x[self._switch + place] > 0.5
+        }
+        return Answer(self.geometry.moved(crossed, chosen), lower, result.status == 0)
+
+    def _choice(self, number: int, crossed: Integers) -> int:
+        """Return the feature that becomes hot in a group whose category changes."""
+        group = self.geometry.point.groups[number]
+        upward = self.leaves.owner[crossed[self.geometry.up[crossed]]]
+        found = group[np.isin(group, upward)]
+        return int(found[0]) if len(found) else self._others[number]
