@@ -108,7 +108,9 @@ def adult_trees(columns: Columns | None = None) -> TreeModel:
     if columns is not None and [(one.name, one.kind, one.categories) for one in columns] != [
         (one.name, one.kind, one.categories) for one in own
     ]:
-        raise HoldfastError(f"the trees for Adult read its columns {', '.join(own.names)}, got {', '.join(columns.names)}.")
+        raise HoldfastError(
+            f"the trees for Adult read its columns {', '.join(own.names)}, got {', '.join(columns.names)}."
+        )
     with as_file(folder / "adult-trees.json") as path:
         return trees(path, columns=columns or own, classes=INCOMES)
 

@@ -155,9 +155,23 @@ def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any)
     if ensemble.columns != columns.width:
         raise HoldfastError(
             f"the classifier was trained on {ensemble.columns} columns, and columns.matrix gives {columns.width}: "
-            "train it on columns.matrix(table)."
+            "train it on columns.matrix(table), and leave its class out of the columns."
         )
+    _check_column_names(ensemble.names, columns)
     return TreeModel(ensemble, columns.bounds(), columns.scales, columns.domain())
+
+
+def _check_column_names(names: Sequence[str], columns: Columns) -> None:
+    """Refuse a classifier whose columns have other names or another order; categories may have names of any form."""
+    if not any(one.name in names for one in columns if one.width == 1):
+        return  # names that a library made up, such as f0
+    for column in columns:
+        place = columns.slices[column.name]
+        if column.width == 1 and names[place][0] != column.name:
+            raise HoldfastError(
+                f"the classifier has {names[place][0]!r} where the table has the column {column.name!r}: give the table "
+                "the names and the order of columns that the classifier was trained on."
+            )
 
 
 def _from_object(model: Any) -> TreeEnsemble | None:
