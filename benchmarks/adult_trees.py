@@ -1,4 +1,4 @@
-"""Train the trees for Adult that the package contains, on all rows but the embedded ones: python adult_trees.py ADULT.csv
+"""Train the trees for Adult that the package contains, without the embedded rows: python adult_trees.py ADULT.csv
 
 Without a file: only measure the trees of the package on the embedded rows, and the time of their exact radii.
 """

@@ -128,7 +128,8 @@ def row_source(
         classes: Names of the classes, separated by commas.
         label_column: The column with the class.
     """
-    source = RowSource(table, row, columns, *map(listed, changed), listed(classes), label_column)
+    fixed, rising, falling = map(listed, changed)
+    source = RowSource(table, row, columns, fixed, rising, falling, listed(classes), label_column)
     return source if source.named else None
 
 

@@ -20,6 +20,7 @@ _WIDTH = 9.2  # inches
 _STEP = 0.25  # inches from one line to the next
 _NAME, _VALUE, _BARS, _LONGEST = 0.045, 0.235, 0.43, 0.28  # shares of the width
 _WORDS, _LABEL = 27, 36  # letters of a value and of a label that fit
+_LEGEND = "Bars: the length of a change in scales, such as standard deviations; another category counts as 1."
 _UNCHANGED = 20  # columns that do not change and are shown all the same
 
 
@@ -35,6 +36,8 @@ def draw_bars(explanations: Sequence[Explanation], path: Path, title: str) -> No
         HoldfastError: The file cannot be written.
     """
     panels = [_lines(one) for one in explanations]
+    panels[-1].append((_LEGEND, _SOFT, "normal"))
+    largest = max((_length(cell) for one in explanations for cell in _cells(one)), default=0) or 1
     height = sum(len(lines) for lines in panels) * _STEP + 0.3
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     FigureCanvasAgg(figure)
@@ -44,14 +47,12 @@ def draw_bars(explanations: Sequence[Explanation], path: Path, title: str) -> No
     axis.set_ylim(height, 0)  # from the top, in inches
     at = 0.3
     for explanation, lines in zip(explanations, panels, strict=True):
-        largest = max((_length(cell) for cell in _cells(explanation)), default=0) or 1
         for line in lines:
             if isinstance(line, Cell):
                 _draw_cell(axis, at, line, explanation, largest)
             else:
                 text, colour, weight = line
-                text = text.replace("{title}", title)
-                axis.text(_NAME - 0.025, at, text, color=colour, fontweight=weight, fontsize=9, va="center")
+                _write(axis, _NAME - 0.025, at, text.replace("{title}", title), colour, weight=weight, size=9)
             at += _STEP
     save(figure, path)
 
@@ -83,7 +84,7 @@ def _lines(explanation: Explanation) -> list[Cell | _Heading]:
         lines += [(f"all others, with the relevant ones held: {_told(explanation, HELD)}", _OTHER, "bold")]
         kept = [cell for cell in others if cell.amount is not None]
         kept += [cell for cell in others if cell.amount is None][:_UNCHANGED]
-        lines += sorted(kept, key=lambda cell: cell.rank or 0)
+        lines += [cell for cell in others if cell in kept]
         lines += _more(len(others) - len(kept), "do not change")
     if fixed:
         lines += [("fixed: never change", _SOFT, "bold"), *fixed[:_UNCHANGED], *_more(len(fixed) - _UNCHANGED, "")]
@@ -110,17 +111,21 @@ def _draw_cell(axis: Any, at: float, cell: Cell, explanation: Explanation, large
     relevant = cell.rank is not None and cell.rank <= explanation.top
     colour = _RELEVANT if relevant else _OTHER
     axis.plot([_NAME - 0.025, 0.985], [at + _STEP / 2] * 2, color=_LINE, linewidth=0.5, zorder=0)
-    text = {"fontsize": 8.5, "va": "center"}
-    axis.text(_NAME - 0.007, at, "" if cell.rank is None else str(cell.rank), color=_SOFT, ha="right", **text)
-    axis.text(_NAME, at, _cut(cell.title, _WORDS), color=_INK if cell.rank else _SOFT, **text)
-    axis.text(_VALUE, at, _cut(cell.text, _WORDS), color=_INK if cell.rank else _SOFT, **text)
+    ink = _SOFT if cell.rank is None else _INK
+    _write(axis, _NAME - 0.007, at, "" if cell.rank is None else str(cell.rank), _SOFT, ha="right")
+    _write(axis, _NAME, at, _cut(cell.title, _WORDS), ink)
+    _write(axis, _VALUE, at, _cut(cell.text, _WORDS), ink)
     if cell.amount is None:
         return
     width = _LONGEST * _length(cell) / largest
     axis.barh([at], [width], height=0.62 * _STEP, left=_BARS, color=colour, alpha=0.85, zorder=2)
     amount = f"  {cell.amount_text}" if cell.amount_text else ""
-    label = f"→ {_cut(cell.after_text, _LABEL - len(amount))}{amount}"
-    axis.text(_BARS + width + 0.008, at, label, color=colour, **text)
+    _write(axis, _BARS + width + 0.008, at, f"→ {_cut(cell.after_text, _LABEL - len(amount))}{amount}", colour)
+
+
+def _write(axis: Any, x: float, y: float, text: str, colour: str, *, size: float = 8.5, **more: Any) -> None:
+    """Write text as it is: dollars begin no formula."""
+    axis.text(x, y, text, color=colour, fontsize=size, va="center", parse_math=False, **more)
 
 
 def _length(cell: Cell) -> float:

@@ -122,7 +122,7 @@ def _rest(explanation: Explanation, relevant: Sequence[str], columns: Columns) -
         length = f"{radius:.3g}"
     else:
         length = f"{lower:.3g} to {radius:.3g}" if lower > 0 else f"at most {radius:.3g}"
-    return f"{held} it takes a change of {others} of length {length}, in scales."
+    return f"{held} {others} must change by a length of {length} scales."
 
 
 def _is_unreachable(explanation: Explanation, which: int) -> bool:

@@ -147,7 +147,8 @@ def _with_changes(columns: Columns, rows: RowSource) -> Columns:
         for name in getattr(rows, option):
             if name not in made:
                 raise unknown_name(f"column of --{option}", name, columns.names)
-            made[name] = replace(made[name], **{option: True})
+            stated: dict[str, Any] = {option: True}
+            made[name] = replace(made[name], **stated)
     return Columns(tuple(made.values()))
 
 

@@ -169,8 +169,8 @@ def _check_column_names(names: Sequence[str], columns: Columns) -> None:
         place = columns.slices[column.name]
         if column.width == 1 and names[place][0] != column.name:
             raise HoldfastError(
-                f"the classifier has {names[place][0]!r} where the table has the column {column.name!r}: give the table "
-                "the names and the order of columns that the classifier was trained on."
+                f"the classifier has {names[place][0]!r} where the table has the column {column.name!r}: give the "
+                "table the names and the order of columns that the classifier was trained on."
             )
 
 
