@@ -188,7 +188,7 @@ def _plain(subject: Subject, one: Explanation) -> dict[str, Any]:
         **subject.modality.plain(one),
         "radius": {s: None if math.isinf(one.radius[k]) else one.radius[k] for k, s in enumerate(SUBSETS)},
         "proven": dict(zip(SUBSETS, one.proven, strict=True)),
-        "at least": dict(zip(SUBSETS, one.lower, strict=True)),
+        "at least": {s: None if math.isinf(one.lower[k]) else one.lower[k] for k, s in enumerate(SUBSETS)},
         "new class": {
             s: None if one.new_class[k] < 0 else one.classes[one.new_class[k]] for k, s in enumerate(SUBSETS)
         },

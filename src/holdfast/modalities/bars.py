@@ -18,8 +18,8 @@ from holdfast.modalities.rows import plain_cells
 _RELEVANT, _OTHER, _INK, _SOFT, _LINE = "#c2410c", "#1d4ed8", "#1c1917", "#78716c", "#e7e5e4"
 _WIDTH = 9.2  # inches
 _STEP = 0.25  # inches from one line to the next
-_NAME, _VALUE, _BARS, _LONGEST = 0.045, 0.235, 0.43, 0.28  # shares of the width
-_WORDS, _LABEL = 27, 36  # letters of a value and of a label that fit
+_NAME, _VALUE, _BARS, _LONGEST = 0.045, 0.245, 0.445, 0.27  # shares of the width
+_WORDS, _LABEL = 25, 36  # letters of a value and of a label that fit
 _LEGEND = "Bars: the length of a change in scales, such as standard deviations; another category counts as 1."
 _UNCHANGED = 20  # columns that do not change and are shown all the same
 

@@ -39,6 +39,8 @@ def from_json(record: Any, best: int | None = None, classes: tuple[str, ...] = (
     """
     try:
         return _read(record["learner"], best, classes)
+    except HoldfastError:  # a ValueError, with a reason of its own
+        raise
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise HoldfastError(f"this is not a model of XGBoost, or it is damaged ({type(error).__name__}).") from error
 
