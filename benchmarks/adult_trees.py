@@ -43,7 +43,7 @@ def stripped(record: Any) -> str:
     """Return the text of a model without its statistics; XGBoost expects that each has as many numbers as nodes."""
     for tree in record["learner"]["gradient_booster"]["model"]["trees"]:
         for name in STATISTICS:
-            tree[name] = [0] * len(tree[name])
+            tree[name] = [0.0] * len(tree[name])
     return json.dumps(record, separators=(",", ":")) + "\n"
 
 
