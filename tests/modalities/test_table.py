@@ -121,7 +121,7 @@ def test_options_find_their_modality() -> None:
 
 
 def test_values_and_amounts_for_readers() -> None:
-    size = Column("size", "ordered", categories=["S", "M", "L"], scale=0.8, scaled_by="sd")
+    size = Column("size", "ordered", categories=("S", "M", "L"), scale=0.8, scaled_by="sd")
     columns = hf.Columns((size, Column("income", low=0, high=9e4, scale=1e4, unit="€")))
     x = columns.encode({"size": "S", "income": 38_123.456789})
     changes = columns.changes(x, columns.encode({"size": "L", "income": 40_000}))
