@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.tree_ensembles.conflicts import solve_linf
 from holdfast.tree_ensembles.ensemble import Floats, TreeEnsemble
 from holdfast.tree_ensembles.geometry import Demand, Geometry, Point
 from holdfast.tree_ensembles.leaves import Leaves
-from holdfast.tree_ensembles.program import solve
+from holdfast.tree_ensembles.program import Answer, solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
+_STEPS = 300  # of the search over conflicts; after as many, a program is faster
 _GROWTH = 2.0  # of a ball that holds no change
 _SAME = 1 + 1e-6  # two radii within this factor are one
 _TIE = 1e-5  # differences of two scores smaller than this share of the largest leaf are below the solver's tolerance
@@ -109,7 +111,7 @@ class _Search:
         lower, farthest, strict = bound, self.farthest(), False
         radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
         while math.isfinite(lower) and lower < self.best:
-            answer = solve(self.geometry, demands, radius, self.nodes)
+            answer = self.solve(demands, radius)
             lower, length = max(lower, min(answer.lower, radius)), math.inf
             if answer.move is not None:
                 length = self.record(answer.move)
@@ -124,6 +126,15 @@ class _Search:
                 return math.inf
             radius = min(self.best, length if math.isfinite(length) else max(radius * _GROWTH, 1e-12))
         return lower
+
+    def solve(self, demands: list[Demand], radius: float) -> Answer:
+        """Find the nearest point inside a ball that meets demands."""
+        point = self.geometry.point
+        if math.isinf(point.p) and len(demands) == 1 and not point.groups and not point.grid.any():
+            answer = solve_linf(self.geometry, demands[0], radius, _STEPS)
+            if answer.settled:
+                return answer
+        return solve(self.geometry, demands, radius, self.nodes)
 
     def record(self, move: Floats) -> float:
         """Keep a move if it changes the decision; return its length, or ``inf``."""
