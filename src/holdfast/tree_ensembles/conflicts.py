@@ -1,8 +1,8 @@
-"""The nearest point in Linf with other scores, by a best-first search over conflicts between leaves.
+"""The nearest point with other scores, by a best-first search over conflicts between leaves.
 
 If each tree took the leaf that serves the demand best, within a radius, the demand would be met at the smallest radius
-of all. If these leaves have no point in common, two of them conflict in a feature: the search then looks on both sides
-of a threshold between them. In Linf, leaves with a common point have one at the largest of their distances.
+of all. If these leaves have a point in common at this radius, it is the nearest one. If not, two of them conflict in a
+feature, or together they are farther away: the search then looks on both sides of a threshold.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,31 +20,45 @@ from holdfast.tree_ensembles.geometry import Demand, Geometry
 from holdfast.tree_ensembles.leaves import Bools
 from holdfast.tree_ensembles.program import Answer
 
+_CLOSE = 1 + 1e-9  # two radii within this factor are one
+
+
+class _State(NamedTuple):
+    """A part of space: leaves that reach into it, and how far its features are from x at least.
+
+    Attributes:
+        which: The leaves, in order.
+        gap: The distance of each feature, ``[F]``.
+    """
+
+    which: Integers
+    gap: Floats
+
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """The leaves inside a ball, those of a tree together and sorted by distance, with conditions on features.
+    """The leaves inside a ball, those of a tree together, with conditions on features.
 
     Attributes:
-        tree: ``[L]``, without gaps.
+        tree: ``[L]``.
         weight: ``[L]``.
-        distance: ``[L]``.
-        rank: The place of each leaf by distance, ``[L]``.
-        first: The first interval of each feature that is used, ``[L, F]``.
+        gap: The distance of x from each leaf in each feature that is used, ``[L, F]``.
+        first: The first interval of each of these features, ``[L, F]``.
         last: The last one.
         feature: The feature of each column, ``[F]``.
-        base: What is added to the sum of weights.
+        demand: The demand.
+        geometry: Distances from x.
         span: More than the largest difference of two weights.
     """
 
     tree: Integers
     weight: Floats
-    distance: Floats
-    rank: Integers
+    gap: Floats
     first: Integers
     last: Integers
     feature: Integers
-    base: float
+    demand: Demand
+    geometry: Geometry
     span: float
 
     @classmethod
@@ -54,55 +69,77 @@ class _Leaves:
         tree = leaves.tree[inside]
         if len(np.unique(tree)) < leaves.count:
             return None
-        order = np.lexsort((geometry.leaf_distance[inside], tree))
-        inside, tree = inside[order], tree[order]
         place = np.full(len(leaves.tree), -1)
         place[inside] = np.arange(len(inside))
         some = place[leaves.leaf] >= 0
         feature, column = np.unique(leaves.feature[some], return_inverse=True)
-        size = (leaves.start[1:] - leaves.start[:-1])[feature]
         first = np.zeros((len(inside), len(feature)), np.int64)
-        last = np.tile(size, (len(inside), 1))
-        first[place[leaves.leaf[some]], column] = leaves.first[some]
-        last[place[leaves.leaf[some]], column] = leaves.last[some]
-        distance, weight = geometry.leaf_distance[inside], demand.weight[inside]
-        rank = np.empty(len(inside), np.int64)
-        rank[np.argsort(distance, kind="stable")] = np.arange(len(inside))
+        last = np.tile(np.diff(leaves.start)[feature], (len(inside), 1))
+        at = place[leaves.leaf[some]], column
+        first[at], last[at] = leaves.first[some], leaves.last[some]
+        gap = np.zeros(first.shape)
+        gap[at] = geometry.gap[some]
+        weight = demand.weight[inside]
         span = 2 * float(np.abs(weight).max()) + 1
-        return cls(tree, weight, distance, rank, first, last, feature, demand.base, span)
+        return cls(tree, weight, gap, first, last, feature, demand, geometry, span)
 
-    def nearest(self, which: Integers, radius: float) -> tuple[float, Integers]:
+    def length(self, gap: Floats) -> Floats:
+        """Return the norm of gaps ``[..., F]``."""
+        p = self.geometry.point.p
+        if math.isinf(p):
+            return np.asarray(gap.max(-1, initial=0.0))
+        return np.asarray((gap * gap).sum(-1) ** 0.5 if p == 2 else gap.sum(-1))
+
+    def nearest(self, state: _State) -> tuple[float, Integers]:
         """Return the smallest radius at which each tree's best leaf meets the demand, and these leaves.
 
         Args:
-            which: The leaves that are allowed, in order.
-            radius: The radius is at least this.
+            state: The part of space.
 
         Returns:
             The radius, ``inf`` if there is none; and the best leaf of each tree.
         """
+        distance = self.length(np.maximum(self.gap[state.which], state.gap))
+        order = np.lexsort((distance, self.tree[state.which]))
+        which, distance = state.which[order], distance[order]
         tree, weight = self.tree[which], self.weight[which]
-        new = np.empty(len(which), bool)
-        new[0], new[1:] = True, tree[1:] != tree[:-1]
+        new = np.append(True, tree[1:] != tree[:-1])
         least = np.minimum.accumulate(weight - self.span * tree) + self.span * tree
         drop = least.copy()
         drop[1:] -= np.where(new[1:], 0, least[:-1])
-        order = np.argsort(self.rank[which])
-        total = self.base + np.cumsum(drop[order])
-        enough = (np.cumsum(new[order]) == new.sum()) & (total <= 1e-9 * self.span)
+        near = np.argsort(distance, kind="stable")
+        total = self.demand.base + np.cumsum(drop[near])
+        enough = (np.cumsum(new[near]) == new.sum()) & (total <= 1e-9 * self.span)
         if not enough.any():
             return math.inf, which[:0]
-        reached = max(radius, float(self.distance[which[order[enough.argmax()]]]))
-        near = self.distance[which] <= reached
-        best = np.where(near, weight, math.inf)
+        radius = float(distance[near[enough.argmax()]])
+        best = np.where(distance <= radius, weight, math.inf)
         smallest = np.minimum.reduceat(best, new.nonzero()[0])
         hits = (best == smallest[np.cumsum(new) - 1]).nonzero()[0]
-        chosen = np.append(True, tree[hits][1:] != tree[hits][:-1])
-        return reached, which[hits[chosen]]
+        return radius, which[hits[np.append(True, tree[hits][1:] != tree[hits][:-1])]]
+
+    def split(self, state: _State, column: int, threshold: int) -> list[_State]:
+        """Return the parts of a state on both sides of a threshold."""
+        place = self.geometry.leaves.start[self.feature[column]] + threshold
+        farther = state.gap.copy()
+        farther[column] = max(farther[column], self.geometry.distance[place])
+        up = bool(self.geometry.up[place])
+        below: Bools = self.first[state.which, column] <= threshold
+        above: Bools = self.last[state.which, column] > threshold
+        return [
+            _State(state.which[below], state.gap if up else farther),
+            _State(state.which[above], farther if up else state.gap),
+        ]
+
+    def move(self, first: Integers, last: Integers) -> Floats:
+        """Return the smallest move into intervals ``[F]``."""
+        here, start = self.geometry.interval[self.feature], self.geometry.leaves.start[self.feature]
+        crossed = np.concatenate([(start + first - 1)[first > here], (start + last)[last < here]])
+        return self.geometry.moved(crossed, {})
 
 
-def solve_linf(geometry: Geometry, demand: Demand, radius: float, steps: int) -> Answer:
-    """Find the nearest point in Linf inside a ball that meets a demand.
+def solve_conflicts(geometry: Geometry, demand: Demand, radius: float, steps: int) -> Answer:
+    """Find the nearest point inside a ball that meets a demand.
 
     Args:
         geometry: Distances from the row; all values must be allowed.
@@ -113,36 +150,41 @@ def solve_linf(geometry: Geometry, demand: Demand, radius: float, steps: int) ->
     leaves = _Leaves.of(geometry, demand, radius)
     if leaves is None:
         return Answer(None, radius, True)
-    count, trees = itertools.count(), int(leaves.tree[-1]) + 1
-    every = np.arange(len(leaves.tree))
-    bound, chosen = leaves.nearest(every, 0.0)
-    waiting = [(bound, 0, next(count), every, chosen)] if math.isfinite(bound) else []
+    count, best, move = itertools.count(), radius * _CLOSE, None
+    waiting: list[tuple[float, int, _State, Integers]] = []
+
+    def add(state: _State) -> None:
+        if len(np.unique(leaves.tree[state.which])) < geometry.leaves.count:
+            return
+        bound, chosen = leaves.nearest(state)
+        if bound <= best:
+            heapq.heappush(waiting, (bound, -next(count), state, chosen))
+
+    add(_State(np.arange(len(leaves.tree)), np.zeros(len(leaves.feature))))
     for _ in range(steps):
-        if not waiting:
-            return Answer(None, radius, True)
-        bound, depth, _, which, chosen = heapq.heappop(waiting)
+        if not waiting or waiting[0][0] * _CLOSE >= best:
+            return Answer(move, min(best, radius), True)
+        bound, _, state, chosen = heapq.heappop(waiting)
         first, last = leaves.first[chosen], leaves.last[chosen]
         conflict = (first.max(0) > last.min(0)).nonzero()[0]
-        if not len(conflict):
-            return Answer(_move(geometry, leaves, first.max(0), last.min(0)), bound, True)
-        column, threshold = _branch(first, last, conflict)
-        cost = geometry.distance[geometry.leaves.start[leaves.feature[column]] + threshold]
-        upward = geometry.up[geometry.leaves.start[leaves.feature[column]] + threshold]
-        sides: tuple[tuple[Bools, bool], ...] = (
-            (leaves.first[which, column] <= threshold, not upward),
-            (leaves.last[which, column] > threshold, bool(upward)),
-        )
-        for allowed, crosses in sides:
-            part, least = which[allowed], max(bound, float(cost)) if crosses else bound
-            if least > radius or len(np.unique(leaves.tree[part])) < trees:
+        if len(conflict):
+            column, threshold = _between(first, last, conflict)
+        else:
+            gap = np.maximum(leaves.gap[chosen].max(0), state.gap)
+            length = float(leaves.length(gap))
+            if length < best:
+                best, move = length, leaves.move(first.max(0), last.min(0))
+            if length <= bound * _CLOSE:
                 continue
-            reached, best = leaves.nearest(part, least)
-            if reached <= radius:
-                heapq.heappush(waiting, (reached, depth - 1, next(count), part, best))
-    return Answer(None, min(waiting[0][0], radius) if waiting else radius, not waiting)
+            column = int((gap - state.gap).argmax())
+            up = first[:, column].max() > geometry.interval[leaves.feature[column]]
+            threshold = int(first[:, column].max() - 1 if up else last[:, column].min())
+        for part in leaves.split(state, column, threshold):
+            add(part)
+    return Answer(move, min(waiting[0][0], best) if waiting else best, not waiting)
 
 
-def _branch(first: Integers, last: Integers, conflict: Integers) -> tuple[int, int]:
+def _between(first: Integers, last: Integers, conflict: Integers) -> tuple[int, int]:
     """Return the feature and the threshold that divide the leaves best: those with most leaves on the smaller side."""
     best = (-1, 0, 0)
     for column in conflict.tolist():
@@ -151,11 +193,3 @@ def _branch(first: Integers, last: Integers, conflict: Integers) -> tuple[int, i
             below, above = int((last[:, column] <= threshold).sum()), int((first[:, column] > threshold).sum())
             best = max(best, (min(below, above), column, threshold))
     return best[1], best[2]
-
-
-def _move(geometry: Geometry, leaves: _Leaves, first: Integers, last: Integers) -> Floats:
-    """Return the smallest move into the intervals that leaves have in common."""
-    here = geometry.interval[leaves.feature]
-    start = geometry.leaves.start[leaves.feature]
-    crossed = np.concatenate([(start + first - 1)[first > here], (start + last)[last < here]])
-    return geometry.moved(crossed, {})

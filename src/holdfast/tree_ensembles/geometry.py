@@ -64,6 +64,7 @@ class Geometry:
         up: Whether each threshold is crossed by a larger value.
         move: The smallest move of the feature across each threshold.
         distance: The length of this move; ``inf`` if it is not allowed.
+        gap: The distance of the interval of each condition, ``[D]``.
         leaf_distance: The distance of each leaf, ``[L]``; ``inf`` if it cannot be reached.
     """
 
@@ -102,6 +103,7 @@ class Geometry:
         upward, downward = leaves.first > here, leaves.last < here
         crossed = start + np.where(upward, leaves.first - 1, np.where(downward, leaves.last, 0))
         gap = np.where(upward | downward, self.distance[np.minimum(crossed, len(self.distance) - 1)], 0.0)
+        self.gap = gap
         if math.isinf(self.point.p):
             return leaves.most(gap)
         total = leaves.total(gap**self.point.p)

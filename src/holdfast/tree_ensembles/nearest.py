@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.tree_ensembles.conflicts import solve_linf
+from holdfast.tree_ensembles.conflicts import solve_conflicts
 from holdfast.tree_ensembles.ensemble import Floats, TreeEnsemble
 from holdfast.tree_ensembles.geometry import Demand, Geometry, Point
 from holdfast.tree_ensembles.leaves import Leaves
 from holdfast.tree_ensembles.program import Answer, solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
-_STEPS = 300  # of the search over conflicts; after as many, a program is faster
+_STEPS = (300, 1500)  # of the search over conflicts, for L1 and L2, and for Linf; after them a program is faster
 _GROWTH = 2.0  # of a ball that holds no change
 _SAME = 1 + 1e-6  # two radii within this factor are one
 _TIE = 1e-5  # differences of two scores smaller than this share of the largest leaf are below the solver's tolerance
@@ -128,13 +128,17 @@ class _Search:
         return lower
 
     def solve(self, demands: list[Demand], radius: float) -> Answer:
-        """Find the nearest point inside a ball that meets demands."""
-        point = self.geometry.point
-        if math.isinf(point.p) and len(demands) == 1 and not point.groups and not point.grid.any():
-            answer = solve_linf(self.geometry, demands[0], radius, _STEPS)
+        """Find the nearest point inside a ball that meets demands: by conflicts of leaves, or else by a program."""
+        point, lower = self.geometry.point, 0.0
+        if len(demands) == 1 and not point.groups and not point.grid.any():
+            answer = solve_conflicts(self.geometry, demands[0], radius, _STEPS[math.isinf(point.p)])
             if answer.settled:
                 return answer
-        return solve(self.geometry, demands, radius, self.nodes)
+            lower = answer.lower
+            if answer.move is not None:
+                radius = min(radius, self.record(answer.move))
+        answer = solve(self.geometry, demands, radius, self.nodes)
+        return answer._replace(lower=max(lower, answer.lower))
 
     def record(self, move: Floats) -> float:
         """Keep a move if it changes the decision; return its length, or ``inf``."""
