@@ -124,6 +124,14 @@ class Geometry:
         enough = (trees == self.leaves.count) & (total <= 1e-9 * span) & np.isfinite(reached)
         return float(reached[enough.argmax()]) if enough.any() else math.inf
 
+    def farthest(self) -> float:
+        """Return a radius that holds every point that is not like a nearer one."""
+        finite = np.isfinite(self.distance)
+        largest = np.zeros(len(self.interval))
+        np.maximum.at(largest, self.leaves.owner[finite], self.distance[finite])
+        switches = np.full(len(self.point.groups), self.point.hot)  # a new category also leaves the present one
+        return float(np.linalg.norm(np.concatenate([largest, switches]), self.point.p))
+
     def moved(self, crossed: Integers, chosen: dict[int, int]) -> Floats:
         """Return the smallest move that crosses thresholds and chooses categories, ``[n]``.
 

@@ -108,7 +108,7 @@ class _Search:
 
     def one(self, demands: list[Demand], pairs: list[tuple[int, int]], bound: float) -> float:
         """Look for the nearest point that meets demands; return a radius within which there is none."""
-        lower, farthest, strict = bound, self.farthest(), False
+        lower, farthest, strict = bound, self.geometry.farthest(), False
         radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
         while math.isfinite(lower) and lower < self.best:
             answer = self.solve(demands, radius)
@@ -148,11 +148,3 @@ class _Search:
         if length < self.best:
             self.best, self.move = length, move
         return length
-
-    def farthest(self) -> float:
-        """Return a radius that holds every point that is not like a nearer one."""
-        finite = self.geometry.distance[np.isfinite(self.geometry.distance)]
-        owner = self.geometry.leaves.owner[np.isfinite(self.geometry.distance)]
-        largest = np.zeros(len(self.geometry.interval))
-        np.maximum.at(largest, owner, finite)
-        return float(np.linalg.norm(largest, self.geometry.point.p))
