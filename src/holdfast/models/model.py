@@ -253,7 +253,10 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
     """
     if method.needs <= model.access:
         return
-    fitting = [name for name, cls in registry.classes().items() if cls.requires <= model.access]
+    every = registry.classes().items()
+    fitting = [
+        name for name, cls in every if cls.requires <= model.access and getattr(cls, "serves", lambda _: True)(model)
+    ]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
     access = f"the {type(model).__name__} gives only {model.access}"
     raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {access}: {hint}.")

@@ -16,6 +16,7 @@ from holdfast.domain import Domain
 from holdfast.errors import HoldfastError
 from holdfast.models.frame import (
     Bound,
+    bounds_of_table,
     check_class_names,
     read_bounds,
     read_class_names,
@@ -150,14 +151,8 @@ def trees(
 
 
 def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
-    if bounds is not None or scale is not None:
-        raise HoldfastError("columns state the bounds and the scale: leave out bounds and scale.")
-    if ensemble.columns != columns.width:
-        raise HoldfastError(
-            f"the classifier was trained on {ensemble.columns} columns, and columns.matrix gives {columns.width}: "
-            "train it on columns.matrix(table)."
-        )
-    return TreeModel(ensemble, columns.bounds(), columns.scales, columns.domain())
+    box = bounds_of_table(columns, ensemble.columns, scale if bounds is None else bounds)
+    return TreeModel(ensemble, box, columns.scales, columns.domain())
 
 
 def _from_object(model: Any) -> TreeEnsemble | None:
