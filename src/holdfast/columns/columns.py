@@ -143,11 +143,7 @@ class Columns:
         return cls(tuple(read_columns(path)))
 
     def save(self, path: str | Path) -> None:
-        """Write the columns to a JSON file.
-
-        Raises:
-            HoldfastError: The file cannot be written.
-        """
+        """Write the columns to a JSON file."""
         write_columns(path, self.columns)
 
     # ------------------------------------------------------------------ what they are
