@@ -61,10 +61,7 @@ def from_sklearn(
     """
     _check(estimator)
     last, before, width = _split(estimator)
-    step = in_turn(before, width) if before else None
-    if columns is not None and not _is_tree(last):
-        scaling = AffineMap.scaling(columns.scales, [0.0] * columns.width)
-        step = scaling if step is None else scaling.then(step)
+    step = _before(before, width, None if _is_tree(last) else columns)
     names = list(classes) or [str(name) for name in last.classes_]
     if columns is not None:
         bounds = bounds_of_table(columns, width, bounds)
@@ -124,6 +121,15 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
     if before and not width:
         raise refused(first, "it does not say how many columns its input has")
     return last, before, width
+
+
+def _before(steps: list[Any], width: int, columns: Columns | None) -> AffineMap | None:
+    """Return the steps before a classifier, after the scales of columns, as one map; None if there is none."""
+    step = in_turn(steps, width) if steps else None
+    if columns is None:
+        return step
+    scaling = AffineMap.scaling(columns.scales, [0.0] * columns.width)
+    return scaling if step is None else scaling.then(step)
 
 
 def _has_several_labels(estimator: Any) -> bool:
