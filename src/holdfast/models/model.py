@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol
@@ -141,6 +141,10 @@ class Model(ABC):
     def fills_up(self, rows: int) -> bool:
         """Return whether steps of this many rows are filled up with copies, to one of few batch sizes."""
         return False
+
+    def content(self) -> Mapping[str, Tensor] | None:
+        """Return all numbers that decide what the model computes, by name; None: it has none to recognise it by."""
+        return None
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -90,6 +91,13 @@ class TreeModel(AskableModel):
 
     def chunk(self, rows: Tensor, gradient: bool = True) -> int:
         return max(1, 2**22 // len(self.ensemble.roots))
+
+    def content(self) -> dict[str, Tensor]:
+        arrays = vars(self.ensemble).items()
+        return {name: torch.from_numpy(array) for name, array in arrays if isinstance(array, np.ndarray)} | {
+            "scale": self.scale,
+            "rounding": torch.tensor([self.ensemble.single, self.ensemble.sums is np.float32, self.ensemble.mean]),
+        }
 
     def check_ready(self) -> None:
         """Fitted trees are always ready."""
