@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from holdfast.domain import Domain
 from holdfast.errors import HoldfastError
 from holdfast.models.frame import (
     Bound,
+    bounds_of_table,
     check_class_names,
     read_bounds,
     read_class_names,
@@ -90,6 +92,13 @@ class TreeModel(AskableModel):
     def chunk(self, rows: Tensor, gradient: bool = True) -> int:
         return max(1, 2**22 // len(self.ensemble.roots))
 
+    def content(self) -> dict[str, Tensor]:
+        arrays = vars(self.ensemble).items()
+        return {name: torch.from_numpy(array) for name, array in arrays if isinstance(array, np.ndarray)} | {
+            "scale": self.scale,
+            "rounding": torch.tensor([self.ensemble.single, self.ensemble.sums is np.float32, self.ensemble.mean]),
+        }
+
     def check_ready(self) -> None:
         """Fitted trees are always ready."""
 
@@ -150,15 +159,9 @@ def trees(
 
 
 def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
-    if bounds is not None or scale is not None:
-        raise HoldfastError("columns state the bounds and the scale: leave out bounds and scale.")
-    if ensemble.columns != columns.width:
-        raise HoldfastError(
-            f"the classifier was trained on {ensemble.columns} columns, and columns.matrix gives {columns.width}: "
-            "train it on columns.matrix(table), and leave its class out of the columns."
-        )
+    box = bounds_of_table(columns, ensemble.columns, scale if bounds is None else bounds)
     _check_column_names(ensemble.names, columns)
-    return TreeModel(ensemble, columns.bounds(), columns.scales, columns.domain())
+    return TreeModel(ensemble, box, columns.scales, columns.domain())
 
 
 def _check_column_names(names: Sequence[str], columns: Columns) -> None:
