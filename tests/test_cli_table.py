@@ -215,6 +215,11 @@ def test_wrong_rows_are_refused_in_one_sentence(
     _refused(call, ["--table", "odd.csv", "--row", 0, "--columns", "columns.json", "--model", "model.json"], says)
 
 
+def test_a_class_among_the_columns_is_noticed(call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    _refused(call, ["--table", "people.csv", "--row", 0, "--model", "model.json"], "leave its class out of the columns")
+
+
 def test_pictures_and_masks_are_for_images(call: Call) -> None:
     assert "--out is for images" in _flat(call("robustness", "--row", 1, "--out", "a.png", code=2)[1])
     assert "--mask is for images" in _flat(call("robustness", "--row", 1, "--mask", "a.png", code=2)[1])
