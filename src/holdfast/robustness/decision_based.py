@@ -1,0 +1,176 @@
+"""A minimum-norm search that needs decisions alone: for black boxes, trees and other models without gradients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from torch import Tensor
+
+from holdfast.draws import generator, mixed
+from holdfast.models.model import Access
+from holdfast.robustness.coordinates import coordinate_round
+from holdfast.robustness.kinds import Attack, Moves
+from holdfast.robustness.lanes import Lanes, allowed, values
+from holdfast.robustness.normals import round_cost, turn_round
+from holdfast.robustness.rows import Rows
+from holdfast.settings import Count, Range
+
+_LEAST = 20  # queries; fewer cannot find and shorten a witness
+_POINTS = 24  # starting points that are tried before the first witness is shortened
+_HALVINGS = 5  # of the way from x to each starting point
+_CUTS = 6  # queries that bring each witness to the boundary
+_NUMBERS = 2**25  # coordinates of sampled points at once
+_STARTS = 700_000  # the number of the first draw of starting points
+
+
+@dataclass(frozen=True)
+class DecisionBased(Attack):
+    p: float = 2
+    queries: Annotated[int, Range(_LEAST)] = 5000
+    starts: Count = 4
+    seed: int = 0
+    name: ClassVar[str] = "decision-based"
+    presets: ClassVar[tuple[str, ...]] = ("quick", "thorough")
+    requires: ClassVar[Access] = Access.DECISIONS
+
+    @classmethod
+    def quick(cls, p: float = 2) -> DecisionBased:
+        return cls(p, queries=1000, starts=2)
+
+    @classmethod
+    def thorough(cls, p: float = 2) -> DecisionBased:
+        return cls(p, queries=20_000, starts=16)
+
+    @property
+    def rows(self) -> int:
+        return self.queries
+
+    def search(self, rows: Rows, start: Tensor | None) -> Moves:
+        delta = torch.zeros_like(rows.x)
+        size = max(1, _NUMBERS // (self.starts * round_cost(rows.x.shape[1]) * rows.x.shape[1]))
+        for begin in range(0, len(rows), size):
+            which = torch.arange(begin, min(begin + size, len(rows)), device=delta.device)
+            which = which[rows.free[which].any(1)]
+            kept = values(rows.at(which), delta[which, None])[:, 0] >= 0
+            which = which[kept]
+            delta[which] = self._search(rows.at(which), None if start is None else start[which])
+        return Moves(delta)
+
+    def _search(self, rows: Rows, start: Tensor | None) -> Tensor:
+        found = torch.zeros_like(rows.x)
+        left, spent, number = torch.arange(len(rows), device=found.device), 1, 0
+        while len(left):
+            part = rows.at(left)
+            count = min(max(_POINTS, number), self.queries - spent)
+            if count < 1:
+                break
+            points = self._points(part, None if start is None else start[left], number, count)
+            changed = values(part, points) < 0
+            number, spent = number + count, spent + count
+            some = changed.any(1)
+            if bool(some.any()):
+                found[left[some]] = self._improve(part.at(some), points[some], changed[some], self.queries - spent)
+            left = left[~some]
+        return found
+
+    def _improve(self, rows: Rows, points: Tensor, changed: Tensor, queries: int) -> Tensor:
+        """Shorten the nearest starting points, and search from the shortest."""
+        number = torch.arange(len(rows), device=points.device)
+        length = self.norm.length(points.flatten(0, 1)).view(len(rows), -1).masked_fill(~changed, math.inf)
+        # Directions of one kind are alike: the nearest would all be of one kind.
+        tried = min(2 * self.starts, points.shape[1], max(1, queries // (4 * _HALVINGS)))
+        length, order = length.topk(tried, dim=1, largest=False)
+        order = torch.where(torch.isfinite(length), order, order[:, :1])
+        row = number.repeat_interleave(tried)
+        witness = points[row, order.flatten()]
+        low, high = torch.zeros_like(length).flatten(), torch.ones_like(length).flatten()
+        part = rows.at(row)
+        halvings = min(_HALVINGS, queries // tried)
+        for _ in range(halvings):
+            middle = (low + high) / 2
+            now = values(part, allowed(part, middle[:, None] * witness)[:, None])[:, 0] < 0
+            low, high = torch.where(now, low, middle), torch.where(now, middle, high)
+        queries -= halvings * tried
+        witness = allowed(part, high[:, None] * witness)
+        lanes = Lanes.of(part, self.norm, row, torch.arange(tried, device=row.device).repeat(len(rows)), witness)
+        lanes = _shortest(lanes, min(self.starts, tried))
+        lanes.shorten(_CUTS)
+        queries -= _CUTS * len(lanes) // len(rows)
+        draw, width = 0, min(self.starts, tried)
+        gains = torch.ones(len(lanes), 2).to(lanes.length)
+        stages = 1 + int(math.log2(width))
+        for stage in range(stages):
+            each = queries // (stages - stage) // width
+            queries -= each * width
+            self._rounds(lanes, each, draw)
+            draw += 10_000
+            width = max(1, width // 2)
+            lanes = _shortest(lanes, width)
+        return lanes.delta
+
+    def _rounds(self, lanes: Lanes, queries: int, draw: int) -> None:
+        cost = round_cost(lanes.delta.shape[1])
+        gain = torch.full((len(lanes), 2), math.inf).to(lanes.length)
+        number = 0
+        while queries >= 12:
+            now = queries if queries < 2 * cost else cost
+            before = lanes.length
+            turning = gain[:, 0] >= gain[:, 1]
+            for kind, which in enumerate((turning, ~turning)):
+                index = which.nonzero()[:, 0]
+                if not len(index):
+                    continue
+                part = lanes.at(index)
+                if kind == 0 and now >= 28:
+                    turn_round(part, self.seed, draw + number, now)
+                    part.floor, part.tested = torch.zeros_like(part.floor), torch.zeros_like(part.tested)
+                else:
+                    coordinate_round(part, self.seed, draw + number, now)
+                lanes.put(index, part)
+                fall = 1 - part.length / before[index]
+                old = gain[index, kind]
+                gain[index, kind] = torch.where(torch.isinf(old), fall, 0.5 * (old + fall))
+                gain[index, 1 - kind] = gain[index, 1 - kind] + 1e-4  # so that the other kind gets its turn
+            queries -= now
+            number += 1
+
+    def _points(self, rows: Rows, start: Tensor | None, first: int, count: int) -> Tensor:
+        """Return starting points ``[R, count, n]``, beginning with number ``first``."""
+        n = rows.x.shape[1]
+        scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1)
+        points = []
+        for number in range(first, first + count):
+            if number == 0 and start is not None:
+                points.append(start)
+                continue
+            even = torch.rand(2 * n, generator=generator(mixed(self.seed, _STARTS + number))).to(rows.x)
+            far = scale * 2.0 ** (number // 8 % 8)
+            low, high = torch.maximum(rows.low, -far), torch.minimum(rows.high, far)
+            kind = number % 8
+            if kind == 0:
+                move = torch.where(high > -low, high, low)
+            elif kind == 1:
+                move = low if number // 8 % 2 else high
+            elif kind in (2, 3):
+                move = low + (high - low) * even[:n]
+            elif kind in (4, 5):
+                move = torch.where(even[:n] < 0.5, low, high)
+            else:
+                share = (0.5, 0.25, 0.1, 0.03)[number // 8 % 4]
+                move = torch.where(even[:n] < 0.5, low, high) * (even[n:] < share)
+            points.append(allowed(rows, move))
+        return torch.stack(points, 1)
+
+
+def _shortest(lanes: Lanes, count: int) -> Lanes:
+    """Return the ``count`` shortest lanes of each row."""
+    first = lanes.row.unique(return_counts=True)[1].cumsum(0)
+    each = len(lanes) // len(first)
+    if each == count:
+        return lanes
+    order = lanes.length.view(-1, each).argsort(dim=1, stable=True)[:, :count].sort(1).values
+    base = torch.arange(len(first), device=order.device)[:, None] * each
+    return lanes.at((base + order).flatten())

@@ -1,0 +1,150 @@
+"""Lanes: several searches of each row from decisions or scores, side by side, each with its own witness."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from holdfast.models.model import Access
+from holdfast.robustness.norms import L2, Norm
+from holdfast.robustness.rows import Rows
+from holdfast.robustness.steps import clip
+
+_FIRST_CUT = 0.004  # the first shortening that is tried, as a share of the move
+
+
+@dataclass(eq=False)
+class Lanes:
+    """P searches. A lane has a witness of its row; each query of a round is one point for every lane.
+
+    Attributes:
+        rows: The row of each lane, P rows.
+        norm: The norm that is minimised.
+        row: The number of each lane's row, ``[P]``.
+        number: The number of each lane within its row, ``[P]``: it chooses the lane's noise.
+        delta: The witness, ``[P, n]``.
+        length: Its length, ``[P]``.
+        normal: An estimate of the boundary's normal at the witness, towards the change, ``[P, n]``. With scores it
+            is the gradient of the negative margin.
+        offset: How far along the normal points are moved so that half of them change, ``[P]``.
+        angle: The last turn of the move, in radians, ``[P]``.
+        floor: For each coordinate, and for the whole move as a share: the largest value known to be too small,
+            ``[P, n + 1]``.
+        tested: Whether ``floor`` has been tested, bool ``[P, n + 1]``.
+        group: How many coordinates are dropped at once, ``[P]``.
+    """
+
+    rows: Rows
+    norm: Norm
+    row: Tensor
+    number: Tensor
+    delta: Tensor
+    length: Tensor
+    normal: Tensor
+    offset: Tensor
+    angle: Tensor
+    floor: Tensor
+    tested: Tensor
+    group: Tensor
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @classmethod
+    def of(cls, rows: Rows, norm: Norm, row: Tensor, number: Tensor, delta: Tensor) -> Lanes:
+        """Make lanes at witnesses ``delta [P, n]`` of the rows with numbers ``row [P]``; ``rows`` has one for each."""
+        length = norm.length(delta)
+        with_scores = rows.model.access >= Access.SCORES
+        normal = torch.zeros_like(delta) if with_scores else unit(delta)
+        none = torch.zeros_like(length)
+        floor = delta.new_zeros(len(delta), delta.shape[1] + 1)
+        tested, group = torch.zeros_like(floor).bool(), (delta != 0).sum(1).to(delta) / 2
+        return cls(rows, norm, row, number, delta, length, normal, none, none + 0.5, floor, tested, group)
+
+    def at(self, which: Tensor) -> Lanes:
+        """Return some of these lanes by index or mask."""
+        parts = {one.name: getattr(self, one.name)[which] for one in fields(self) if one.name not in ("rows", "norm")}
+        return replace(self, rows=self.rows.at(which), **parts)
+
+    def put(self, which: Tensor, part: Lanes) -> None:
+        """Store ``part``, which ``at(which)`` returned, after it has searched."""
+        for one in fields(self):
+            if one.name not in ("rows", "norm", "row", "number"):
+                getattr(self, one.name)[which] = getattr(part, one.name)
+
+    def move(self, delta: Tensor, better: Tensor) -> None:
+        """Take the moves ``delta [P, n]`` as witnesses where ``better [P]``."""
+        self.delta = torch.where(better[:, None], delta, self.delta)
+        self.length = torch.where(better, self.norm.length(delta), self.length)
+
+    def offer(self, delta: Tensor) -> Tensor:
+        """Query moves and keep those that change the decision and are shorter; return which, bool ``[P]``."""
+        delta = allowed(self.rows, delta)
+        better = (values(self.rows, delta[:, None])[:, 0] < 0) & (self.norm.length(delta) < self.length)
+        self.move(delta, better)
+        return better
+
+    def shorten(self, queries: int) -> None:
+        """Move the witnesses along their ray to the boundary."""
+        whole = self.delta
+        cut = torch.zeros_like(self.length)  # the largest share cut off with a change
+        fails = torch.ones_like(cut)  # the smallest without
+        share = torch.full_like(cut, _FIRST_CUT)
+        for _ in range(queries):
+            changed = self.offer(whole * (1 - share)[:, None])
+            cut, fails = torch.where(changed, share, cut), torch.where(changed, fails, share)
+            share = torch.minimum((cut + fails) / 2, torch.where(cut > 0, 4 * cut, fails / 3))
+
+
+def allowed(rows: Rows, delta: Tensor) -> Tensor:
+    """Return the allowed moves that are nearest to ``delta``, ``[R, n]`` or ``[R, Q, n]``.
+
+    Every point that a search from decisions proposes goes through this function.
+    """
+    if delta.ndim == 3:
+        return torch.minimum(torch.maximum(delta, rows.low[:, None]), rows.high[:, None])
+    return clip(delta, rows.low, rows.high)
+
+
+def values(rows: Rows, delta: Tensor) -> Tensor:
+    """Return the margins at moves ``delta [R, Q, n]``, ``[R, Q]``: negative where the decision is changed.
+
+    Without scores they are -1 or 1.
+    """
+    r, q = delta.shape[:2]
+    row = torch.arange(r, device=delta.device).repeat_interleave(q)
+    flat, found = delta.flatten(0, 1), []
+    size = max(1, rows.model.chunk(rows.x[:1].reshape(-1, *rows.shape), gradient=False))
+    for begin in range(0, len(flat), size):
+        part = rows.at(row[begin : begin + size])
+        found.append(part.margin(rows.model(part.points(flat[begin : begin + size]))))
+    return torch.cat(found).view(r, q) if found else delta.new_zeros(r, q)
+
+
+def unit(move: Tensor) -> Tensor:
+    """Return moves ``[..., n]`` of Euclidean length 1; zero stays zero."""
+    return move / torch.linalg.vector_norm(move, dim=-1, keepdim=True).clamp_min(1e-30)
+
+
+def euclidean(move: Tensor) -> Tensor:
+    """Return the Euclidean length of moves ``[R, n]``."""
+    return L2().length(move)
+
+
+def smooth(noise: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return noise whose neighbouring coordinates along the last two axes are alike, where there are two."""
+    if len(shape) < 2 or min(shape[-2:]) < 8:
+        return noise
+    image = noise.reshape(*noise.shape[:-1], *shape)
+    return (_blur(shape[-2]) @ image @ _blur(shape[-1]).T).reshape(noise.shape)
+
+
+@cache
+def _blur(size: int) -> Tensor:
+    place = torch.arange(size, dtype=torch.float32)
+    weight = torch.exp(-(place[:, None] - place).square() / 4)
+    return weight / weight.square().sum(1, keepdim=True).sqrt()
