@@ -17,6 +17,8 @@ _ANGLES = 5  # queries for the angle between the normal and its last estimate
 _TURNS = 7  # queries for the turn of the move
 _CUTS = 6  # queries along the ray
 _BLOCKS = 4  # parts of the samples; the offset is corrected after each
+_PULL = 0.5  # the share of the move's own direction in the estimate: at the nearest point they agree
+_EVEN = 0.2  # the share of samples' squares that is the same for every coordinate
 _SLACKS = (0.003, 0.03)  # the nearest point of the estimated plane is tried so far behind it
 _OVERHEAD = _ANGLES + len(_SLACKS) + _TURNS + _CUTS
 _EXPLORED = 1.15  # draws of a coordinate that cannot move where the normal points, beyond this size, are still tried
@@ -58,7 +60,7 @@ def _samples(lanes: Lanes, seed: int, draw: int, count: int) -> Tensor:
     rows, n = lanes.rows, lanes.delta.shape[1]
     numbers, place = lanes.number.unique(return_inverse=True)
     noise = torch.stack([normal(n * count, seed, 1000 * draw + one).view(n, count).T for one in numbers.tolist()])
-    direction = (smooth(noise, rows.shape) if (draw // 2) % 2 else noise).to(rows.x)[place] * rows.free[:, None]
+    direction = (smooth(noise, rows.shape) if (draw // 2) % 2 else noise).to(rows.x)[place] * _scale(lanes)[:, None]
     reach = (_REACH * euclidean(lanes.delta) / math.sqrt(n))[:, None]
     down, up = lanes.delta - rows.low < reach, rows.high - lanes.delta < reach
     outwards = (down & (lanes.normal < 0)) | (up & (lanes.normal > 0))
@@ -72,10 +74,19 @@ def _samples(lanes: Lanes, seed: int, draw: int, count: int) -> Tensor:
     return unit(direction)
 
 
+def _scale(lanes: Lanes) -> Tensor:
+    """Return how far each coordinate is sampled, ``[P, n]``: farther where the normal and the move are large."""
+    free = lanes.rows.free
+    energy = smooth(unit(lanes.normal).square() + unit(lanes.delta).square(), lanes.rows.shape) * free
+    mean = energy.sum(1, keepdim=True) / free.sum(1, keepdim=True)
+    return (_EVEN + (1 - _EVEN) * energy / mean.clamp_min(1e-30)).sqrt() * free
+
+
 def _vote(lanes: Lanes, seed: int, draw: int, count: int) -> None:
     """Correct the normals by the decisions at points beside the witness."""
     rows = lanes.rows
     reach = _REACH * euclidean(lanes.delta)
+    lanes.normal = unit((1 - _PULL) * lanes.normal + _PULL * unit(lanes.delta))
     samples, found = _samples(lanes, seed, draw, count), torch.zeros_like(lanes.delta)
     for block in samples.split(math.ceil(count / _BLOCKS), 1):
         shift = lanes.delta + (lanes.offset * reach)[:, None] * lanes.normal
