@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from holdfast.draws import generator, mixed
+from holdfast.draws import normal
 from holdfast.models.model import Access
 from holdfast.robustness.coordinates import coordinate_round
 from holdfast.robustness.kinds import Attack, Moves
-from holdfast.robustness.lanes import Lanes, allowed, values
+from holdfast.robustness.lanes import Lanes, allowed, ask, smooth, values
 from holdfast.robustness.normals import round_cost, turn_round
 from holdfast.robustness.rows import Rows
 from holdfast.settings import Count, Range
@@ -21,7 +21,7 @@ from holdfast.settings import Count, Range
 _LEAST = 20  # queries; fewer cannot find and shorten a witness
 _POINTS = 24  # starting points that are tried before the first witness is shortened
 _HALVINGS = 5  # of the way from x to each starting point
-_CUTS = 6  # queries that bring each witness to the boundary
+_EARLIER = 0.5  # the queries of a stage of halving as a share of those of the next
 _NUMBERS = 2**25  # coordinates of sampled points at once
 _STARTS = 700_000  # the number of the first draw of starting points
 
@@ -68,47 +68,51 @@ class DecisionBased(Attack):
             if count < 1:
                 break
             points = self._points(part, None if start is None else start[left], number, count)
-            changed = values(part, points) < 0
+            margin, decided = ask(part, points)
+            some = (margin < 0).any(1)
             number, spent = number + count, spent + count
-            some = changed.any(1)
             if bool(some.any()):
-                found[left[some]] = self._improve(part.at(some), points[some], changed[some], self.queries - spent)
+                decided = decided.masked_fill(margin >= 0, -1)
+                found[left[some]] = self._improve(part.at(some), points[some], decided[some], self.queries - spent)
             left = left[~some]
         return found
 
-    def _improve(self, rows: Rows, points: Tensor, changed: Tensor, queries: int) -> Tensor:
-        """Shorten the nearest starting points, and search from the shortest."""
-        number = torch.arange(len(rows), device=points.device)
-        length = self.norm.length(points.flatten(0, 1)).view(len(rows), -1).masked_fill(~changed, math.inf)
-        # Directions of one kind are alike: the nearest would all be of one kind.
-        tried = min(2 * self.starts, points.shape[1], max(1, queries // (4 * _HALVINGS)))
-        length, order = length.topk(tried, dim=1, largest=False)
-        order = torch.where(torch.isfinite(length), order, order[:, :1])
-        row = number.repeat_interleave(tried)
-        witness = points[row, order.flatten()]
-        low, high = torch.zeros_like(length).flatten(), torch.ones_like(length).flatten()
+    def _improve(self, rows: Rows, points: Tensor, decided: Tensor, queries: int) -> Tensor:
+        """Shorten the nearest starting points of each class, and search from the shortest."""
+        length = self.norm.length(points.flatten(0, 1)).view(decided.shape).masked_fill(decided < 0, math.inf)
+        tried = max(1, min(2 * self.starts, points.shape[1], queries // (4 * _HALVINGS)))
+        chosen = _varied(length, decided, tried)
+        row = torch.arange(len(rows), device=points.device).repeat_interleave(tried)
+        witness, decided = points[row, chosen.flatten()], decided.gather(1, chosen)
+        low, high = (witness.new_full((len(row),), end) for end in (0.0, 1.0))
         part = rows.at(row)
         halvings = min(_HALVINGS, queries // tried)
         for _ in range(halvings):
             middle = (low + high) / 2
-            now = values(part, allowed(part, middle[:, None] * witness)[:, None])[:, 0] < 0
-            low, high = torch.where(now, low, middle), torch.where(now, middle, high)
+            changed = values(part, allowed(part, middle[:, None] * witness)[:, None])[:, 0] < 0
+            low, high = torch.where(changed, low, middle), torch.where(changed, middle, high)
         queries -= halvings * tried
         witness = allowed(part, high[:, None] * witness)
-        lanes = Lanes.of(part, self.norm, row, torch.arange(tried, device=row.device).repeat(len(rows)), witness)
-        lanes = _shortest(lanes, min(self.starts, tried))
-        lanes.shorten(_CUTS)
-        queries -= _CUTS * len(lanes) // len(rows)
-        draw, width = 0, min(self.starts, tried)
-        gains = torch.ones(len(lanes), 2).to(lanes.length)
-        stages = 1 + int(math.log2(width))
-        for stage in range(stages):
-            each = queries // (stages - stage) // width
-            queries -= each * width
-            self._rounds(lanes, each, draw)
-            draw += 10_000
-            width = max(1, width // 2)
-            lanes = _shortest(lanes, width)
+        width = min(self.starts, tried)
+        kept = _varied(self.norm.length(witness).view(len(rows), tried), decided, width)
+        kept = (kept + tried * torch.arange(len(rows), device=kept.device)[:, None]).flatten()
+        number = torch.arange(width, device=row.device).repeat(len(rows))
+        return self._halve(Lanes.of(part.at(kept), self.norm, row[kept], number, witness[kept]), width, queries)
+
+    def _halve(self, lanes: Lanes, width: int, queries: int) -> Tensor:
+        """Run rounds of all lanes, then of the shorter half, and so on; return the shortest moves ``[R, n]``."""
+        shares = [1.0]
+        while width >> len(shares):
+            shares.insert(0, _EARLIER * 0.5 ** (len(shares) - 1))
+        left = queries
+        for stage, share in enumerate(shares):
+            each = (left if stage + 1 == len(shares) else round(queries * share / sum(shares))) // width
+            each = min(each, left // width)
+            left -= each * width
+            self._rounds(lanes, each, 10_000 * stage)
+            if width > 1:
+                width //= 2
+                lanes = _shortest(lanes, width)
         return lanes.delta
 
     def _rounds(self, lanes: Lanes, queries: int, draw: int) -> None:
@@ -146,7 +150,10 @@ class DecisionBased(Attack):
             if number == 0 and start is not None:
                 points.append(start)
                 continue
-            even = torch.rand(2 * n, generator=generator(mixed(self.seed, _STARTS + number))).to(rows.x)
+            noise = normal(2 * n, self.seed, _STARTS + number).view(2, n)
+            if number // 8 % 2 == 0:
+                noise = smooth(noise, rows.shape)
+            even = noise.to(rows.x).div(math.sqrt(2)).erf().add(1).div(2).flatten()
             far = scale * 2.0 ** (number // 8 % 8)
             low, high = torch.maximum(rows.low, -far), torch.minimum(rows.high, far)
             kind = number % 8
@@ -163,6 +170,17 @@ class DecisionBased(Attack):
                 move = torch.where(even[:n] < 0.5, low, high) * (even[n:] < share)
             points.append(allowed(rows, move))
         return torch.stack(points, 1)
+
+
+def _varied(length: Tensor, decided: Tensor, count: int) -> Tensor:
+    """Return the places of the ``count`` shortest moves of each row: the shortest of each class first."""
+    order = length.argsort(dim=1, stable=True)
+    kind = decided.gather(1, order)
+    same = (kind[:, :, None] == kind[:, None]).tril(-1)
+    known = torch.isfinite(length.gather(1, order))
+    rank = same.sum(2).masked_fill(~known, length.shape[1])
+    chosen = order.gather(1, rank.argsort(dim=1, stable=True)[:, :count])
+    return torch.where(torch.isfinite(length.gather(1, chosen)), chosen, order[:, :1])
 
 
 def _shortest(lanes: Lanes, count: int) -> Lanes:

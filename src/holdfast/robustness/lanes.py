@@ -115,14 +115,22 @@ def values(rows: Rows, delta: Tensor) -> Tensor:
 
     Without scores they are -1 or 1.
     """
+    return ask(rows, delta)[0]
+
+
+def ask(rows: Rows, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the margins and the classes at moves ``delta [R, Q, n]``, ``[R, Q]`` each."""
     r, q = delta.shape[:2]
     row = torch.arange(r, device=delta.device).repeat_interleave(q)
-    flat, found = delta.flatten(0, 1), []
+    flat = delta.flatten(0, 1)
+    margin, decided = delta.new_zeros(r * q), row.clone()
     size = max(1, rows.model.chunk(rows.x[:1].reshape(-1, *rows.shape), gradient=False))
     for begin in range(0, len(flat), size):
-        part = rows.at(row[begin : begin + size])
-        found.append(part.margin(rows.model(part.points(flat[begin : begin + size]))))
-    return torch.cat(found).view(r, q) if found else delta.new_zeros(r, q)
+        piece = slice(begin, begin + size)
+        part = rows.at(row[piece])
+        logits = rows.model(part.points(flat[piece]))
+        margin[piece], decided[piece] = part.margin(logits), logits.argmax(1)
+    return margin.view(r, q), decided.view(r, q)
 
 
 def unit(move: Tensor) -> Tensor:
