@@ -22,6 +22,7 @@ _LEAST = 20  # queries; fewer cannot find and shorten a witness
 _POINTS = 24  # starting points that are tried before the first witness is shortened
 _HALVINGS = 5  # of the way from x to each starting point
 _EARLIER = 0.5  # the queries of a stage of halving as a share of those of the next
+_FAVOUR = 0.4  # shortening coordinates has to gain more than turning, times this, before it gets the round
 _NUMBERS = 2**25  # coordinates of sampled points at once
 _STARTS = 700_000  # the number of the first draw of starting points
 
@@ -122,7 +123,7 @@ class DecisionBased(Attack):
         while queries >= 12:
             now = queries if queries < 2 * cost else cost
             before = lanes.length
-            turning = gain[:, 0] >= gain[:, 1]
+            turning = gain[:, 0] >= _FAVOUR * gain[:, 1]
             for kind, which in enumerate((turning, ~turning)):
                 index = which.nonzero()[:, 0]
                 if not len(index):

@@ -14,11 +14,12 @@ from holdfast.robustness.lanes import Lanes, allowed, euclidean, smooth, unit, v
 
 _REACH = 0.05  # the distance of samples from the witness as a share of its length
 _ANGLES = 5  # queries for the angle between the normal and its last estimate
+_NEAR = 0.5  # the distance of the points that measure the angle, as a share of the distance of samples
 _TURNS = 7  # queries for the turn of the move
 _CUTS = 6  # queries along the ray
 _BLOCKS = 4  # parts of the samples; the offset is corrected after each
-_PULL = 0.5  # the share of the move's own direction in the estimate: at the nearest point they agree
-_EVEN = 0.2  # the share of samples' squares that is the same for every coordinate
+_PULL = 0.3  # the share of the move's own direction in the estimate: at the nearest point they agree
+_EVEN = 0.3  # the share of samples' squares that is the same for every coordinate
 _SLACKS = (0.003, 0.03)  # the nearest point of the estimated plane is tried so far behind it
 _OVERHEAD = _ANGLES + len(_SLACKS) + _TURNS + _CUTS
 _EXPLORED = 1.15  # draws of a coordinate that cannot move where the normal points, beyond this size, are still tried
@@ -101,7 +102,7 @@ def _vote(lanes: Lanes, seed: int, draw: int, count: int) -> None:
     for _ in range(_ANGLES):
         angle = (low + high) / 2
         point = angle.cos()[:, None] * across - angle.sin()[:, None] * lanes.normal
-        changed = values(rows, allowed(rows, lanes.delta + 2 * reach[:, None] * point)[:, None])[:, 0] < 0
+        changed = values(rows, allowed(rows, lanes.delta + _NEAR * reach[:, None] * point)[:, None])[:, 0] < 0
         low, high = torch.where(changed, angle, low), torch.where(changed, high, angle)
     angle = ((low + high) / 2)[:, None]
     lanes.normal = unit(angle.cos() * lanes.normal + angle.sin() * across)
