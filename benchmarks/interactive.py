@@ -249,7 +249,10 @@ def sharing(options: argparse.Namespace) -> None:
             radius = torch.rand(1, k, generator=generator)
             none = torch.zeros(1, k, dtype=torch.bool)
             began = time.perf_counter()
-            share_witnesses(Measurements(radius, torch.zeros_like(radius, dtype=torch.long), none, none), subsets[None])
+            share_witnesses(
+                Measurements(radius, torch.zeros_like(radius, dtype=torch.long), none, none, none.float()),
+                subsets[None],
+            )
             rows.append({"subsets": f"{k:,} {name}", "seconds": time.perf_counter() - began})
     show("sharing between the subsets of one case, 784 features", rows)
 

@@ -31,6 +31,7 @@ ORDER = [
     "features",
     "models.model",
     "cases",
+    "tree_ensembles",
     "models",
     "ranking",
     "reference",

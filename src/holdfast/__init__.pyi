@@ -18,6 +18,7 @@ from .explainers.counterfactual import Counterfactual as Counterfactual
 from .explainers.estimators import BoundaryNormals as BoundaryNormals
 from .explainers.estimators import Estimator as Estimator
 from .explainers.estimators import Regression as Regression
+from .explainers.estimators import SampledBanzhaf as SampledBanzhaf
 from .explainers.explainer import Attribution as Attribution
 from .explainers.explainer import Explainer as Explainer
 from .explainers.gradients import ExpectedGradients as ExpectedGradients
@@ -39,8 +40,11 @@ from .models.model import Access as Access
 from .models.model import Model as Model
 from .models.model import Queries as Queries
 from .models.torch import TorchModel as TorchModel
+from .models.trees import TreeModel as TreeModel
+from .models.trees import trees as trees
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
+from .robustness.exact_trees import ExactTrees as ExactTrees
 from .robustness.judge import Judge as Judge
 from .robustness.kinds import Attack as Attack
 from .robustness.kinds import Certificate as Certificate

@@ -15,6 +15,7 @@ import holdfast as hf
 from holdfast.testing import check_robustness
 from robustness.lipschitz import Lipschitz
 from toys import small_net
+from tree_models import tree_cases
 
 METHODS = tuple(hf.Robustness.registry.classes().values())
 
@@ -28,11 +29,15 @@ def quick(kind: type[hf.Robustness], p: float) -> hf.Robustness:
         hf.Judge: lambda: hf.Judge(p, steps=25, classes=3, starts=2),
         hf.PGD: lambda: hf.PGD(p, steps=60),
         hf.ExactLinear: lambda: hf.ExactLinear(p),
+        hf.ExactTrees: lambda: hf.ExactTrees(p),
     }
     return short[kind]()
 
 
-ALL = [pytest.param(kind, p, id=f"{kind.__name__}-{p:g}") for kind in METHODS for p in NORMS]
+# Methods that are made for one kind of model, with cases of it.
+SPECIAL: dict[type[hf.Robustness], Callable[[], hf.Cases]] = {hf.ExactTrees: tree_cases}
+GENERAL = [kind for kind in METHODS if kind not in SPECIAL]
+ALL = [pytest.param(kind, p, id=f"{kind.__name__}-{p:g}") for kind in GENERAL for p in NORMS]
 ATTACKS = [param for param in ALL if param.values[0] is not hf.ExactLinear]
 
 
@@ -74,6 +79,12 @@ def brute_linear(cases: hf.Cases, subsets: Tensor, p: float) -> Tensor:
 @pytest.mark.parametrize(("kind", "p"), ALL)
 def test_every_method_obeys_the_laws(kind: type[hf.Robustness], p: float) -> None:
     check_robustness(quick(kind, p))
+
+
+@pytest.mark.parametrize("p", NORMS)
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_methods_for_one_kind_of_model_obey_the_laws(kind: type[hf.Robustness], p: float) -> None:
+    check_robustness(quick(kind, p), [SPECIAL[kind]()])
 
 
 @pytest.mark.parametrize("p", NORMS)

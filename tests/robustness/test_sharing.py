@@ -32,7 +32,9 @@ def _measured(k: int, d: int, draw: random.Random) -> Measurements:
     radius = torch.tensor([[draw.choice([math.inf, 0.0, 1.0, draw.random()]) for _ in range(k)]])
     proven = torch.tensor([[draw.random() < 0.5 for _ in range(k)]])
     witness = torch.tensor([[[float(number)] * d for number in range(k)]])  # names its subset
-    return Measurements(radius, torch.arange(k)[None], proven, torch.zeros_like(proven), witness)
+    share = torch.tensor([[draw.choice([0.0, draw.random()]) for _ in range(k)]])
+    lower = torch.where(proven, radius, (share * radius).nan_to_num(0))
+    return Measurements(radius, torch.arange(k)[None], proven, torch.zeros_like(proven), lower, witness)
 
 
 def _inside(subsets: Tensor) -> list[list[int]]:
@@ -66,7 +68,7 @@ def test_lower_bounds_and_proofs_go_to_the_subsets_inside(kind: str, k: int, d: 
     subsets, measured = _subsets(kind, k, d, draw), _measured(k, d, draw)
     inside = _inside(subsets)
     around = [[other for other in range(k) if place in inside[other]] for place in range(k)]
-    before, claimed = measured.radius[0].tolist(), measured.proven[0].tolist()
+    before, claimed, known = measured.radius[0].tolist(), measured.proven[0].tolist(), measured.lower[0].tolist()
     bounds = _measured(k, d, draw)
     bounds.radius = measured.radius.clone()
     share_lower_bounds(bounds, subsets[None])
@@ -74,10 +76,12 @@ def test_lower_bounds_and_proofs_go_to_the_subsets_inside(kind: str, k: int, d: 
     share_exact(measured, subsets[None])
     upper = [min(before[other] for other in inside[place]) for place in range(k)]
     sound = [claimed[place] and upper[place] >= before[place] * (1 - 1e-6) for place in range(k)]
+    kept = [min(known[place], upper[place]) if upper[place] >= known[place] * (1 - 1e-6) else 0 for place in range(k)]
     for place in range(k):
-        proven = sound[place] or any(sound[other] and upper[place] <= upper[other] for other in around[place])
+        lower = min(max(kept[other] for other in around[place]), upper[place])
         assert measured.radius[0, place] == upper[place]
-        assert bool(measured.proven[0, place]) == (proven or upper[place] == 0)
+        assert measured.lower[0, place] == lower
+        assert bool(measured.proven[0, place]) == (sound[place] or upper[place] <= lower)
 
 
 def test_many_nested_subsets_are_compared_in_many_blocks() -> None:
@@ -88,7 +92,7 @@ def test_many_nested_subsets_are_compared_in_many_blocks() -> None:
         torch.arange(k)[None],
         torch.ones(1, k, dtype=torch.bool),
         torch.zeros(1, k, dtype=torch.bool),
-        None,
+        torch.zeros(1, k),
     )
     share_witnesses(measured, subsets)
     assert (measured.radius == 1).all()
@@ -98,7 +102,10 @@ def test_many_nested_subsets_are_compared_in_many_blocks() -> None:
 def test_no_cases_and_no_subsets_share_nothing() -> None:
     for shape in ((0, 3), (2, 0)):
         measured = Measurements(
-            torch.zeros(shape), torch.zeros(shape, dtype=torch.long), *(torch.zeros(shape, dtype=torch.bool),) * 2
+            torch.zeros(shape),
+            torch.zeros(shape, dtype=torch.long),
+            *(torch.zeros(shape, dtype=torch.bool),) * 2,
+            torch.zeros(shape),
         )
         share_exact(measured, torch.zeros(*shape, 4, dtype=torch.bool))
         share_lower_bounds(measured, torch.zeros(*shape, 4, dtype=torch.bool))

@@ -32,6 +32,8 @@ from holdfast.models.model import Access, check_access
 from holdfast.registry import Registry
 from holdfast.settings import Settings
 
+_BLOCK = 256  # subsets of each case that are measured in one call
+
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
@@ -134,6 +136,38 @@ class Criterion(Settings, ABC):
             ``[B, K]``; ``inf`` where it is unknown.
         """
         return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)
+
+    def joining(self, cases: Cases, relevant: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Measure subsets, and each of them together with one more feature.
+
+        Args:
+            cases: The cases.
+            relevant: Bool ``[B, K, d]``.
+            candidates: Bool ``[B, K, d]``: the features that are tried beside each subset, none of them in it.
+
+        Returns:
+            The values of the subsets, ``[B, K]``, and of each subset with one candidate more, ``[B, K, d]``; the value
+            of the subset itself where a feature is no candidate.
+        """
+        values = self(cases, relevant)
+        return values, self._with_each(cases, relevant, candidates, values)
+
+    @final
+    def _with_each(self, cases: Cases, relevant: Tensor, candidates: Tensor, values: Tensor) -> Tensor:
+        """Return ``values [B, K]`` of the subsets, and measured values where a candidate joins, ``[B, K, d]``."""
+        b, _, d = relevant.shape
+        order = (~candidates.flatten(1)).long().argsort(dim=1, stable=True)  # the pairs (subset, candidate) come first
+        place = order[:, : int(candidates.flatten(1).sum(1).max())]
+        joined = values[..., None].repeat(1, 1, d)
+        case = torch.arange(b, device=place.device)[:, None]
+        for pairs in place.split(_BLOCK, 1) if place.numel() else ():
+            subset, feature = pairs // d, pairs % d
+            larger = relevant[case, subset]
+            larger.scatter_(2, feature[..., None], True)
+            measured = self(cases, larger)
+            known = candidates.flatten(1).gather(1, pairs)
+            joined.flatten(1).scatter_(1, pairs, torch.where(known, measured, joined.flatten(1).gather(1, pairs)))
+        return joined
 
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any

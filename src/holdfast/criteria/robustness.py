@@ -105,6 +105,18 @@ class RobustnessRest(_RobustnessCriterion):
     def moving(self, relevant: Tensor) -> Tensor:
         return ~relevant
 
+    def joining(self, cases: Cases, relevant: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Measure subsets, and each of them together with one more feature.
+
+        Holding a feature that the nearest change does not move changes nothing, so only those that it moves are
+        measured. A tree ensemble has few of them.
+        """
+        radii = self.robustness(cases, self.moving(relevant))
+        moved = (radii.witness != cases.x[:, None]).to(cases.x)
+        touched = torch.stack([cases.features.pool(part) > 0 for part in moved.unbind(1)], 1)
+        joined = self._with_each(cases, relevant, candidates & touched, radii.radius)
+        return radii.radius, torch.maximum(joined, radii.radius[..., None])
+
 
 @dataclass(frozen=True)
 class RobustnessRelevant(_RobustnessCriterion):

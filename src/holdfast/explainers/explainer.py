@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, final
 
 import torch
@@ -26,7 +27,7 @@ from torch import Tensor
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
-from holdfast.models.model import Access, check_access
+from holdfast.models.model import Access, Model, check_access
 from holdfast.ranking import Ranking
 from holdfast.registry import Registry
 from holdfast.settings import Settings
@@ -72,8 +73,17 @@ class Explainer(Settings, ABC):
             HoldfastError: The cases or the model do not fit this explainer.
         """
         check_cases(cases)
-        check_access(self, cases.model, Explainer.registry)
-        return self.rank(cases, progress)
+        explainer = self.adapted(cases.model)
+        check_access(explainer, cases.model, Explainer.registry)
+        ranking = explainer.rank(cases, progress)
+        if explainer is self:
+            return ranking
+        given = f"{type(self).__name__} needs gradients, and this model gives only {cases.model.access}"
+        return replace(ranking, method=repr(self), notes=(f"{given}: {explainer} was used.", *ranking.notes))
+
+    def adapted(self, model: Model) -> Explainer:
+        """Return the explainer for this model: this one, or one with other settings where it gives less access."""
+        return self
 
     @abstractmethod
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:

@@ -15,20 +15,38 @@ from holdfast.criteria.criterion import Criterion
 from holdfast.criteria.robustness import RobustnessRest
 from holdfast.draws import mixed
 from holdfast.errors import HoldfastError
-from holdfast.explainers.estimators import BoundaryNormals, Draw, Estimate, Estimator, Regression
+from holdfast.explainers.estimators import (
+    BoundaryNormals,
+    Draw,
+    Estimate,
+    Estimator,
+    Regression,
+    SampledBanzhaf,
+)
 from holdfast.explainers.explainer import Explainer
 from holdfast.explainers.selection import Selection, Valuation
-from holdfast.models.model import Access
+from holdfast.models.model import Access, Model
 from holdfast.ranking import Ranking, features_of
-from holdfast.robustness import PGD, MinNorm
+from holdfast.robustness import PGD, Judge, MinNorm
 from holdfast.settings import Count, Range, Read, read_setting
 from holdfast.sizes import LARGEST, Size
 
 _BLOCK = 256  # features tried in one call
+_DEFAULT_STEPS = (20, 75)  # gradients of the objectives that no caller chose
 
 
 def _default_objective(steps: int = 20) -> Criterion:
     return RobustnessRest(MinNorm(steps=steps))
+
+
+def _without_gradients(objective: Criterion) -> Criterion:
+    """Return the objective for a model without gradients: the default search becomes that of ``Judge.quick``."""
+    robustness = getattr(objective, "robustness", None)
+    if not isinstance(robustness, MinNorm) or robustness.steps not in _DEFAULT_STEPS:
+        return objective
+    changed: Any = objective
+    made: Criterion = replace(changed, robustness=Judge.quick(robustness.p))
+    return made
 
 
 def _read_objective(given: Any, name: str) -> Criterion:
@@ -165,7 +183,16 @@ class GreedyAS(Explainer):
 
     @property
     def needs(self) -> Access:
-        return max(self.estimator.requires, self.objective.needs)
+        made = self._without_gradients()
+        return max(made.estimator.requires, made.objective.needs)
+
+    def adapted(self, model: Model) -> GreedyAS:
+        return self if model.access >= Access.GRADIENTS else self._without_gradients()
+
+    def _without_gradients(self) -> GreedyAS:
+        normals = self.estimator if isinstance(self.estimator, BoundaryNormals) else None
+        estimator = self.estimator if normals is None else SampledBanzhaf(normals.relative)
+        return replace(self, objective=_without_gradients(self.objective), estimator=estimator)
 
     def rows(self, features: int) -> int | None:
         each = self.estimator.rows(self.objective, self.samples)
@@ -225,6 +252,11 @@ class OneStepBanzhaf(Explainer):
     def needs(self) -> Access:
         return self._one_step().needs
 
+    def adapted(self, model: Model) -> OneStepBanzhaf:
+        made = self._one_step().adapted(model)
+        changed = replace(self, objective=made.objective, estimator=made.estimator)
+        return self if changed == self else changed
+
     def rows(self, features: int) -> int | None:
         return self._one_step().rows(features)
 
@@ -258,7 +290,10 @@ class Greedy(Explainer):
 
     @property
     def needs(self) -> Access:
-        return self.objective.needs
+        return _without_gradients(self.objective).needs
+
+    def adapted(self, model: Model) -> Greedy:
+        return self if model.access >= Access.GRADIENTS else replace(self, objective=_without_gradients(self.objective))
 
     def rows(self, features: int) -> int | None:
         each = self.objective.rows
@@ -269,6 +304,9 @@ class Greedy(Explainer):
 
     def _value(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Estimate:
         """Measure the objective with each unchosen feature in turn beside those chosen."""
+        if cases.model.access < Access.GRADIENTS:
+            own, joined = self.objective.joining(cases, chosen[:, None], unchosen[:, None])
+            return Estimate(_ordered(joined[:, 0]), None, torch.isfinite(own).any(1))
         values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
         candidates = (~unchosen).long().argsort(dim=1, stable=True)[:, : int(unchosen.sum(1).max())]
         for block in candidates.split(_BLOCK, 1):
@@ -281,9 +319,13 @@ class Greedy(Explainer):
             values = torch.where(known, values, 2 * largest + 1 + self._effects(cases, chosen, unchosen))
         return Estimate(values, None, (known & unchosen).any(1))
 
-    def _effects(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Tensor | float:
-        """Return linearised effects ``[B, d]``, scaled to at most 1; 0 for a model without gradients."""
-        if cases.model.access < Access.GRADIENTS:
-            return 0.0
+    def _effects(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Tensor:
+        """Return linearised effects ``[B, d]``, scaled to at most 1."""
         effect = BoundaryNormals()(Draw(self.objective, cases, chosen, unchosen, 1, 0.0, seed=0)).values
         return effect / effect.abs().amax(1, keepdim=True).clamp_min(torch.finfo(effect.dtype).tiny)
+
+
+def _ordered(values: Tensor) -> Tensor:
+    """Return values with a number larger than all others in place of ``inf``."""
+    known = torch.isfinite(values)
+    return torch.where(known, values, 2 * values.masked_fill(~known, 0).amax(1, keepdim=True) + 1)

@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, first_line
 from holdfast.settings import Count, read_setting, shown_value
 from holdfast.tensors import read_tensor
 
-Bound = float | Sequence[float] | Tensor
+Bound = float | Sequence[float] | Tensor | np.ndarray[Any, Any]
 
 
 def read_bounds(

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
-from holdfast.models.model import Access
+from holdfast.models.model import Access, Model
 from holdfast.robustness.bisection import tighten
 from holdfast.robustness.ddn import ddn
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.many_starts import many_starts, refine
+from holdfast.robustness.method import Robustness
 from holdfast.robustness.minnorm import MinNorm
 from holdfast.robustness.norms import L1, L2
 from holdfast.robustness.projection import successive_projection
@@ -43,6 +44,9 @@ class Judge(Attack):
     as many steps. Rows with 32 free coordinates or fewer are searched from many more points, which takes ten to
     fifteen times as many gradients; ``rows`` leaves them out.
 
+    A model without gradients is measured by the exact method that is made for it, such as ``ExactTrees``; a note of the
+    radii says which.
+
     A judge begins with what smaller presets do. So ``default`` is not looser than ``quick``, nor ``thorough`` than
     ``default``, except where rounding moves a witness outwards. One subset alone takes less time than its searches one
     after another, because they share batches.
@@ -60,7 +64,7 @@ class Judge(Attack):
 
     name: ClassVar[str] = "judge"
     presets: ClassVar[tuple[str, ...]] = ("quick", "thorough")
-    requires: ClassVar[Access] = Access.GRADIENTS
+    requires: ClassVar[Access] = Access.DECISIONS
     p: float = 2
     steps: Annotated[int, Range(10)] = 60
     classes: Natural = 9
@@ -114,6 +118,13 @@ class Judge(Attack):
 
     def _within(self, other: Judge) -> bool:
         return self.steps <= other.steps and self.classes <= other.classes and self.starts <= other.starts
+
+    def adapted(self, model: Model) -> Robustness:
+        """Return this judge, or for a model without gradients the exact method made for it, or ``DecisionBased``."""
+        if model.access >= Access.GRADIENTS:
+            return self
+        exact = (cls for cls in Robustness.registry.classes().values() if cls.serves(model))
+        return next((cls(self.p) for cls in exact), self)  # type: ignore[call-arg]  # every method takes p
 
     def _first(self) -> MinNorm:
         return MinNorm(self.p, 2 * self._rounds()[0].steps, seed=self.seed)

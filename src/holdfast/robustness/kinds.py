@@ -42,10 +42,12 @@ class Solution(NamedTuple):
         delta: A move for each row, ``[R, n]``. Zero where no change was found.
         proven: Bool ``[R]``: the move is proven to be the smallest change of the decision; if the move is zero and
             does not change it, the row is proven unreachable.
+        lower: Proven lower bounds ``[R]`` for rows that are not settled. None: nothing is known of them.
     """
 
     delta: Tensor
     proven: Tensor
+    lower: Tensor | None = None
 
 
 class Attack(Robustness):
@@ -85,7 +87,8 @@ class Attack(Robustness):
         radius, witness, new_class = measure(rows, moves.delta, self.norm, _FACTORS)
         none = torch.zeros_like(radius, dtype=torch.bool)
         flat = none if moves.flat is None else moves.flat
-        return Measurements(radius, new_class, none, flat, witness.flatten(1), moves.first_radius)
+        lower = torch.zeros_like(radius)
+        return Measurements(radius, new_class, none, flat, lower, witness.flatten(1), moves.first_radius)
 
     @final
     def _share(self, measured: Measurements, subsets: Tensor) -> None:
@@ -125,7 +128,7 @@ class Certificate(Robustness):
         radius = torch.where(bound.isnan(), 0, bound).to(rows.x).clamp_min(0)
         radius = radius.masked_fill(~rows.free.any(1), math.inf).masked_fill(changed, 0)
         every = torch.ones_like(changed)
-        return Measurements(radius, torch.full_like(rows.label, -1), every, ~every)
+        return Measurements(radius, torch.full_like(rows.label, -1), every, ~every, radius.clone())
 
     @final
     def _share(self, measured: Measurements, subsets: Tensor) -> None:
@@ -137,8 +140,8 @@ class Exact(Robustness):
 
     Moves are cut to mask and box and measured on the model itself, as those of an attack. A proof counts only if the
     move lies inside the mask and changes the decision, or if the move is zero: then the row is proven unreachable. A
-    row that was not settled keeps its upper bound, or is censored. Within one call, witnesses serve supersets and
-    proofs serve subsets.
+    row that was not settled keeps its upper bound, or is censored, and the lower bound that was proven. Within one
+    call, witnesses serve supersets and proofs serve subsets.
     """
 
     bound: ClassVar[BoundKind] = "exact"
@@ -160,13 +163,15 @@ class Exact(Robustness):
 
     @final
     def _measure(self, rows: Rows, start: Tensor | None) -> Measurements:
-        delta, proven = self.solve(rows)
+        delta, proven, known = self.solve(rows)
         _check_shape("solve", delta, rows.x.shape)
         radius, witness, new_class = measure(rows, delta, self.norm)
         inside = (clip(delta, rows.low, rows.high) == delta).all(1)
         proven = proven & inside & (torch.isfinite(radius) | (delta == 0).all(1))
         proven = proven | (radius == 0) | ~rows.free.any(1)
-        return Measurements(radius, new_class, proven, torch.zeros_like(proven), witness.flatten(1))
+        known = torch.zeros_like(radius) if known is None else known.nan_to_num(0).clamp_min(0).to(radius)
+        lower = torch.where(proven, radius, torch.minimum(known, radius))
+        return Measurements(radius, new_class, proven, torch.zeros_like(proven), lower, witness.flatten(1))
 
     @final
     def _share(self, measured: Measurements, subsets: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, final
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
-from holdfast.models.model import Access, check_access
+from holdfast.models.model import Access, Model, check_access
 from holdfast.registry import Registry
 from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, notes_on
@@ -34,6 +35,7 @@ class Robustness(Settings, ABC):
         presets: Names of class methods that return an instance with other settings.
         requires: What the method requires of a model.
         bound: Which side of the true value its radii lie on.
+        rows_at_once: The most rows that are measured between two reports of progress; None: as many as fit.
         p: The norm: 1, 2 or infinity.
     """
 
@@ -42,6 +44,7 @@ class Robustness(Settings, ABC):
     presets: ClassVar[tuple[str, ...]] = ()
     requires: ClassVar[Access] = Access.GRADIENTS
     bound: ClassVar[BoundKind]
+    rows_at_once: ClassVar[int | None] = None
     p: float
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -55,6 +58,11 @@ class Robustness(Settings, ABC):
     def needs(self) -> Access:
         """What this instance requires of a model, given its settings."""
         return self.requires
+
+    @classmethod
+    def serves(cls, model: Model) -> bool:
+        """Return whether this method is made for this kind of model, so that ``Judge`` uses it there."""
+        return False
 
     @property
     @final
@@ -87,6 +95,10 @@ class Robustness(Settings, ABC):
             HoldfastError: The cases, the model, the subsets or the starting points do not fit.
         """
         self._check(cases)
+        method = self.adapted(cases.model)
+        if method is not self:
+            radii = method(cases, subsets, start=start, progress=progress)
+            return replace(radii, notes=(self._adapted_note(cases.model, method), *radii.notes))
         subsets = cases.subsets(subsets)
         before = cases.model.queries
         witness = cases.x[:, None].repeat(1, subsets.shape[1], *[1] * (cases.x.ndim - 1))
@@ -101,6 +113,7 @@ class Robustness(Settings, ABC):
             self.bound,
             cases.model.queries - before,
             repr(self),
+            measured.lower,
             notes_on(measured, gap, self.bound) + cases.model.notes,
             gap,
         )
@@ -121,7 +134,16 @@ class Robustness(Settings, ABC):
             HoldfastError: The cases, the model or the subsets do not fit.
         """
         self._check(cases)
-        return self._measure_all(cases, cases.subsets(subsets), None, None, progress).radius
+        method = self.adapted(cases.model)
+        return method._measure_all(cases, cases.subsets(subsets), None, None, progress).radius
+
+    def adapted(self, model: Model) -> Robustness:
+        """Return the method that measures this model: this one, or a substitute for a model that gives less access."""
+        return self
+
+    @final
+    def _adapted_note(self, model: Model, method: Robustness) -> str:
+        return f"{type(self).__name__} needs gradients, and this model gives only {model.access}: {method} was used."
 
     @abstractmethod
     def _start(self, cases: Cases, subsets: Tensor, start: Tensor | None) -> Tensor | None:
@@ -147,6 +169,7 @@ class Robustness(Settings, ABC):
         b, k = subsets.shape[:2]
         radius = cases.x.new_full((b * k,), math.inf)
         new_class = torch.full((b * k,), -1, device=cases.x.device)
+        lower = torch.zeros_like(radius)
         proven, flat = (torch.zeros_like(radius, dtype=torch.bool) for _ in range(2))
         first: list[Tensor] = []
 
@@ -154,18 +177,19 @@ class Robustness(Settings, ABC):
             rows = Rows.of(cases, subsets, piece)
             part = self._measure(rows, _start_of(start, piece, k, rows))
             radius[piece], new_class[piece] = part.radius, part.new_class
-            proven[piece], flat[piece] = part.proven, part.flat
+            proven[piece], flat[piece], lower[piece] = part.proven, part.flat, part.lower
             if witness is not None and part.witness is not None:
                 witness.view(b * k, -1)[piece] = part.witness
             if part.first_radius is not None:
                 first.append(part.first_radius)
 
-        for piece, _ in chunked(work, b * k, cases.model.chunk(cases.x)):
+        size = cases.model.chunk(cases.x)
+        for piece, _ in chunked(work, b * k, min(size, self.rows_at_once or size)):
             if progress is not None:
                 progress(piece.stop, b * k)
-        radius, new_class, proven, flat = (one.view(b, k) for one in (radius, new_class, proven, flat))
+        radius, new_class, proven, flat, lower = (one.view(b, k) for one in (radius, new_class, proven, flat, lower))
         measured = Measurements(
-            radius, new_class, proven, flat, witness, torch.cat(first).view(b, k) if first else None
+            radius, new_class, proven, flat, lower, witness, torch.cat(first).view(b, k) if first else None
         )
         self._share(measured, subsets)
         return measured

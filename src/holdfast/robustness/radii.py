@@ -31,6 +31,8 @@ class Radii:
         queries: Rows put through the model.
         method: The ``repr`` of the method.
         notes: Sentences that the reader of the radii needs.
+        lower: Proven lower bounds ``[B, K]``: the radius itself where it is proven, 0 where nothing is known. With
+            ``radius`` they bracket the true value of a row that an exact method could not settle.
         gap: ``[B, K]``, of an ensemble: the radius of its first search divided by the final radius; ``inf`` where the
             first search found no witness. None for other methods.
     """
@@ -42,6 +44,7 @@ class Radii:
     bound: BoundKind
     queries: Queries
     method: str
+    lower: Tensor
     notes: tuple[str, ...] = ()
     gap: Tensor | None = None
 
@@ -70,6 +73,7 @@ class Measurements:
         new_class: ``[R]``; -1 without a witness.
         proven: Bool ``[R]``.
         flat: Bool ``[R]``: the gradient was zero where the search began.
+        lower: Proven lower bounds, ``[R]``.
         witness: ``[R, n]``; None where witnesses are not kept.
         first_radius: The radius that the first search of an ensemble found, ``[R]``; None without an ensemble.
     """
@@ -78,6 +82,7 @@ class Measurements:
     new_class: Tensor
     proven: Tensor
     flat: Tensor
+    lower: Tensor
     witness: Tensor | None = None
     first_radius: Tensor | None = None
 
@@ -111,6 +116,7 @@ def notes_on(measured: Measurements, gap: Tensor | None, bound: BoundKind) -> tu
             notes.append(f"a single search gave radii up to {largest:.1%} larger than the judge's{more}.")
     if bound == "exact" and not bool(measured.proven.all()):
         notes.append(
-            f"{int((~measured.proven).sum())} of {radius.numel()} rows were not settled: their radii are upper bounds."
+            f"{int((~measured.proven).sum())} of {radius.numel()} rows were not settled: their radii are upper bounds, "
+            "and Radii.lower has the lower ones."
         )
     return tuple(notes)

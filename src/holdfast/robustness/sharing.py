@@ -47,24 +47,25 @@ def share_lower_bounds(measured: Measurements, subsets: Tensor) -> None:
         measured: Of all cases and subsets, ``[B, K]``.
         subsets: Bool ``[B, K, d]``.
     """
-    measured.radius = _largest_of_supersets(measured.radius, subsets)
+    measured.radius = measured.lower = _largest_of_supersets(measured.radius, subsets)
 
 
 def share_exact(measured: Measurements, subsets: Tensor) -> None:
-    """Share witnesses with supersets and proofs with subsets, in place.
+    """Share witnesses with supersets and lower bounds with subsets, in place.
 
-    A witness that is closer than a proof allows refutes the proof. A radius becomes proven if it does not exceed the
-    proven radius of a superset; so does an infinite one if a superset is proven unreachable.
+    A witness that is closer than a lower bound allows refutes the bound. A radius becomes proven if it does not exceed
+    the lower bound of a superset; so does an infinite one if a superset is proven unreachable.
 
     Args:
         measured: Of all cases and subsets, ``[B, K]``.
         subsets: Bool ``[B, K, d]``.
     """
-    claimed = measured.radius.clone()
     share_witnesses(measured, subsets)
-    measured.proven &= measured.radius >= claimed * (1 - _ROUNDING)
-    lower = _largest_of_supersets(torch.where(measured.proven, measured.radius, 0), subsets)
-    measured.proven |= measured.radius <= lower
+    kept = measured.radius >= measured.lower * (1 - _ROUNDING)
+    measured.proven &= kept & (measured.radius <= measured.lower * (1 + _ROUNDING))
+    lower = torch.where(kept, torch.minimum(measured.lower, measured.radius), 0)
+    measured.lower = torch.minimum(_largest_of_supersets(lower, subsets), measured.radius)
+    measured.proven |= measured.radius <= measured.lower
 
 
 def _largest_of_supersets(values: Tensor, subsets: Tensor) -> Tensor:

@@ -146,6 +146,7 @@ def _repeat(method: Robustness, question: _Question, radii: Radii) -> None:
         torch.manual_seed(1)
         generator = torch.get_rng_state()
         again = method(cases, subsets)
+        spent = cases.model.queries - queries
         untouched = torch.equal(torch.get_rng_state(), generator)
     torch.set_rng_state(state)
     same = torch.equal(again.radius, radii.radius) and torch.equal(again.witness, radii.witness)
@@ -153,8 +154,7 @@ def _repeat(method: Robustness, question: _Question, radii: Radii) -> None:
     _require(untouched, method, "global state", "it draws from or seeds torch's global generator")
     unchanged = all(torch.equal(a, b) for a, b in zip(before, _state(cases), strict=True))
     _require(unchanged, method, "model", f"it changes the model of {question.name}")
-    counted = again.queries == cases.model.queries - queries
-    _require(counted, method, "cost", "the queries of the radii are not those of the model")
+    _require(again.queries == spent, method, "cost", "the queries of the radii are not those of the model")
     alone = method.radius(cases, subsets)
     _require(torch.equal(alone, radii.radius), method, "radius alone", "radius() differs from the radii of a call")
     rtol = 1e-5 if cases.x.dtype == torch.float64 else 1e-3

@@ -1,0 +1,189 @@
+"""Tree ensembles as models: random forests, boosted trees and single trees, from any of the usual libraries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from holdfast.cases import AskableModel
+from holdfast.errors import HoldfastError
+from holdfast.models.frame import (
+    Bound,
+    check_class_names,
+    read_bounds,
+    read_class_names,
+    read_device,
+    read_rows,
+    shown_bounds,
+)
+from holdfast.models.model import Access, Queries
+from holdfast.tensors import read_tensor
+from holdfast.tree_ensembles import from_catboost, from_lightgbm, from_sklearn, from_xgboost
+from holdfast.tree_ensembles.ensemble import TreeEnsemble
+from holdfast.tree_ensembles.files import read_trees
+
+_LIBRARIES = "scikit-learn, XGBoost, LightGBM or CatBoost"
+
+
+class TreeModel(AskableModel):
+    """A classifier made of trees. ``hf.trees`` makes it; ``hf.ExactTrees`` finds its exact radii.
+
+    Scores are log-odds, whose softmax is the probability of each class, for boosted trees. They are probabilities for
+    forests and single trees. They are summed in the precision and order of the library, so that decisions are the same.
+
+    Args:
+        ensemble: The trees.
+        bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
+        scale: What counts as a change of one unit in each column, ``[n]``: inputs and bounds are values divided by it.
+            None: values as they are.
+
+    Raises:
+        HoldfastError: An argument is malformed.
+    """
+
+    device = torch.device("cpu")
+    dtype = torch.float64
+    access = Access.SCORES
+
+    def __init__(self, ensemble: TreeEnsemble, bounds: tuple[Bound, Bound] | None = None, scale: Any = None):
+        self.ensemble = ensemble
+        self.low, self.high = read_bounds(bounds, self.device, self.dtype)
+        self.scale = _read_scale(scale, ensemble.columns)
+        self.queries = Queries()
+        self._names = ensemble.classes or tuple(map(str, range(len(ensemble.base))))
+
+    def __repr__(self) -> str:
+        count = len(self.ensemble.roots)
+        return f"TreeModel({self.ensemble.source}, {count} trees, bounds={shown_bounds(self.low, self.high)})"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self._names
+
+    def __call__(self, rows: Tensor, *, exact: bool = False) -> Tensor:
+        rows = read_rows(rows).to(self.device, self.dtype)
+        if tuple(rows.shape[1:]) != (self.ensemble.columns,):
+            raise HoldfastError(
+                f"this model expects rows of {self.ensemble.columns} columns, got shape {tuple(rows.shape)}."
+            )
+        self.queries += Queries(forward=len(rows))
+        return torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy()))
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return scores if self.ensemble.mean else scores.softmax(1)
+
+    def chunk(self, rows: Tensor, gradient: bool = True) -> int:
+        return max(1, 2**22 // len(self.ensemble.roots))
+
+    def check_ready(self) -> None:
+        """Fitted trees are always ready."""
+
+    def on(self, device: torch.device | str) -> TreeModel:
+        """Return the model itself: trees stay on the CPU."""
+        if read_device(device).type != "cpu":
+            raise HoldfastError(f"a TreeModel computes on the CPU and cannot be moved to {device}.")
+        return self
+
+
+def trees(
+    model: Any,
+    bounds: tuple[Bound, Bound] | None = None,
+    *,
+    scale: Any = None,
+    classes: Sequence[str] = (),
+) -> TreeModel:
+    """Return a model made of trees from a fitted classifier or from its file.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> x, y = load_iris(return_X_y=True)
+    >>> trees(RandomForestClassifier(10, random_state=0).fit(x, y), bounds=(0, 10))
+    TreeModel(RandomForestClassifier, 10 trees, bounds=(0, 10))
+
+    Args:
+        model: A DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, GradientBoostingClassifier or
+            HistGradientBoostingClassifier of scikit-learn; an XGBClassifier or Booster; an LGBMClassifier or Booster;
+            a CatBoostClassifier; or the path of a file: XGBoost .json or .ubj, LightGBM .txt, CatBoost .json,
+            scikit-learn .skops. Files are read without pickle, those of XGBoost, LightGBM and CatBoost also without
+            the library.
+        bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
+        scale: What counts as a change of one unit in each column, ``[n]``, such as its standard deviation. Inputs,
+            bounds and radii are then in these units. None: values as they are.
+        classes: Names of the classes. Default: those that the classifier knows, or numbers.
+
+    Returns:
+        The model.
+
+    Raises:
+        HoldfastError: The model is of another kind, not fitted, or has parts that are not supported, such as
+            categorical splits.
+    """
+    names = read_class_names(classes)
+    if isinstance(model, (str, Path)):
+        ensemble: TreeEnsemble | None = read_trees(Path(model), names)
+    else:
+        ensemble = _from_object(model)
+    if ensemble is None:
+        raise HoldfastError(f"expected a tree classifier of {_LIBRARIES}, or its file, got {type(model).__name__}.")
+    check_class_names(names, len(ensemble.base))
+    made = TreeModel(ensemble, bounds, scale)
+    made._names = names or made._names
+    return made
+
+
+def _from_object(model: Any) -> TreeEnsemble | None:
+    """Return the trees of a classifier in memory; its library is imported already. None: it is of another kind."""
+    if "sklearn" in sys.modules and (found := from_sklearn.from_estimator(model)) is not None:
+        return found
+    for library, read in (("xgboost", _from_xgboost), ("lightgbm", _from_lightgbm), ("catboost", _from_catboost)):
+        if library in sys.modules and (found := read(sys.modules[library], model)) is not None:
+            return found
+    return None
+
+
+def _class_names(model: Any) -> tuple[str, ...]:
+    return tuple(map(str, getattr(model, "classes_", ())))
+
+
+def _from_xgboost(library: Any, model: Any) -> TreeEnsemble | None:
+    if isinstance(model, library.Booster):
+        return from_xgboost.from_booster(model)
+    if not isinstance(model, library.XGBClassifier):
+        return None
+    if not model.__sklearn_is_fitted__():
+        raise HoldfastError("this XGBClassifier is not fitted: call fit first.")
+    return from_xgboost.from_booster(model.get_booster(), classes=_class_names(model))
+
+
+def _from_lightgbm(library: Any, model: Any) -> TreeEnsemble | None:
+    if isinstance(model, library.Booster):
+        return from_lightgbm.from_text(model.model_to_string())
+    if not isinstance(model, library.LGBMClassifier):
+        return None
+    if not model.__sklearn_is_fitted__():
+        raise HoldfastError("this LGBMClassifier is not fitted: call fit first.")
+    return from_lightgbm.from_text(model.booster_.model_to_string(), _class_names(model))
+
+
+def _from_catboost(library: Any, model: Any) -> TreeEnsemble | None:
+    if not isinstance(model, library.CatBoost):
+        return None
+    if not model.is_fitted():
+        raise HoldfastError(f"this {type(model).__name__} is not fitted: call fit first.")
+    return from_catboost.from_model(model, _class_names(model))
+
+
+def _read_scale(scale: Any, columns: int) -> Tensor:
+    if scale is None:
+        return torch.ones(columns, dtype=torch.float64)
+    read = read_tensor(scale, "scale", "positive numbers, one for each column").to(torch.float64)
+    if read.ndim > 1 or (read.ndim == 1 and len(read) != columns):
+        raise HoldfastError(f"scale must be one number for each of {columns} columns, got shape {tuple(read.shape)}.")
+    if not bool((torch.isfinite(read) & (read > 0)).all()):
+        raise HoldfastError("scale must be finite and over 0 in every column.")
+    return read.expand(columns).contiguous()

@@ -1,0 +1,143 @@
+"""The nearest point at which an ensemble decides differently, with a proof, or bounds on its distance."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.tree_ensembles.ensemble import Floats, Integers, TreeEnsemble
+from holdfast.tree_ensembles.leaves import Leaves
+from holdfast.tree_ensembles.program import Demand, Geometry, Point
+
+_FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
+_GROWTH = 2.0  # of a ball that holds no change
+_SAME = 1 + 1e-6  # two radii within this factor are one
+_TIE = 1e-5  # differences of two scores smaller than this share of the largest leaf are below the solver's tolerance
+
+
+class Nearest(NamedTuple):
+    """The nearest change of a decision.
+
+    Attributes:
+        move: The smallest move that was found, ``[n]``; None: none was found.
+        lower: No smaller move changes the decision; ``inf``: no allowed move does.
+        proven: Whether ``move`` is the smallest one, or there is none.
+    """
+
+    move: Floats | None
+    lower: float
+    proven: bool
+
+
+def nearest(
+    ensemble: TreeEnsemble, leaves: Leaves, point: Point, label: int, target: int | None, nodes: int
+) -> Nearest:
+    """Find the nearest point with another class than ``label``, or with the class ``target``.
+
+    Args:
+        ensemble: The trees.
+        leaves: Their leaves.
+        point: The row and where it may move.
+        label: The explained class.
+        target: The class asked about; None: any other class.
+        nodes: The largest number of branches of each mixed-integer program.
+    """
+    search = _Search(ensemble, Geometry(leaves, point), label, target, nodes)
+    if search.changed(np.zeros(len(point.x))):
+        return Nearest(np.zeros(len(point.x)), 0.0, True)
+    return search.run()
+
+
+class _Search:
+    """The best change so far, and the programs that look for a better one."""
+
+    def __init__(self, ensemble: TreeEnsemble, geometry: Geometry, label: int, target: int | None, nodes: int):
+        self.ensemble, self.geometry, self.label, self.target = ensemble, geometry, label, target
+        self.nodes = nodes
+        self.best = math.inf
+        self.move: Floats | None = None
+        every = range(len(ensemble.base))
+        # Each choice is a list of pairs of classes: in all of them the second must beat the first.
+        self.choices = (
+            [[(label, other)] for other in every if other != label]
+            if target is None
+            else [[(other, target) for other in every if other != target]]
+        )
+
+    def changed(self, move: Floats) -> bool:
+        """Return whether the ensemble itself decides differently after a move."""
+        point = self.geometry.point
+        row = (np.clip(point.x + move, point.x + point.low, point.x + point.high) * point.scale)[None]
+        score = self.ensemble.scores(row)[0]
+        own = self.label if self.target is None else self.target
+        rest = np.delete(score, own).max()
+        return bool(rest > score[own] if self.target is None else score[own] > rest)
+
+    def demand(self, pair: tuple[int, int], strict: bool) -> Demand:
+        """Return the demand that the second class of a pair has a larger score than the first.
+
+        Loosely, a tie is enough, so that a proof that nothing meets the demand is sound in spite of rounding. Forests
+        have many exact ties: there the demand is always strict.
+        """
+        value = self.geometry.leaves.value
+        weight = value[:, pair[0]] - value[:, pair[1]]
+        base = float(self.ensemble.base[pair[0]] - self.ensemble.base[pair[1]])
+        largest = float(np.abs(weight).max())
+        slack = _TIE * largest
+        if self.ensemble.sums is np.float32:
+            slack += 4 * float(np.finfo(np.float32).eps) * (largest * self.geometry.leaves.count + abs(base))
+        return Demand(weight, base + (slack if strict or self.ensemble.mean else -slack))
+
+    def run(self) -> Nearest:
+        loose = [[self.demand(pair, False) for pair in pairs] for pairs in self.choices]
+        bounds = [max(self.geometry.lower_bound(demand) for demand in demands) for demands in loose]
+        lower = math.inf
+        for choice in np.argsort(bounds, kind="stable"):
+            if bounds[choice] >= self.best:
+                break
+            lower = min(lower, self.one(loose[choice], self.choices[choice], bounds[choice]))
+        lower = min(lower, self.best)
+        if self.move is None:
+            return Nearest(None, lower, math.isinf(lower))
+        return Nearest(self.move, lower, self.best <= lower * _SAME)
+
+    def one(self, demands: list[Demand], pairs: list[tuple[int, int]], bound: float) -> float:
+        """Look for the nearest point that meets demands; return a radius within which there is none."""
+        lower, farthest, strict = bound, self.farthest(), False
+        radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
+        while math.isfinite(lower) and lower < self.best:
+            answer = self.geometry.solve(demands, radius, self.nodes)
+            lower, length = max(lower, min(answer.lower, radius)), math.inf
+            if answer.intervals is not None:
+                length = self.record(answer.intervals)
+                if math.isinf(length):  # a tie, which is no change: from here on, ties do not meet the demands
+                    if strict:
+                        break
+                    demands, strict = [self.demand(pair, True) for pair in pairs], True
+                    continue
+            if not answer.settled or length <= radius * _SAME:
+                break
+            if answer.intervals is None and radius >= farthest:
+                return math.inf
+            radius = min(self.best, length if math.isfinite(length) else max(radius * _GROWTH, 1e-12))
+        return lower
+
+    def record(self, intervals: Integers) -> float:
+        """Keep the point in these intervals if it changes the decision; return the length of its move, or ``inf``."""
+        move = self.geometry.moved(intervals)
+        if not self.changed(move):
+            return math.inf
+        length = float(np.linalg.norm(move, self.geometry.point.p))
+        if length < self.best:
+            self.best, self.move = length, move
+        return length
+
+    def farthest(self) -> float:
+        """Return a radius that holds every point that is not like a nearer one."""
+        finite = self.geometry.distance[np.isfinite(self.geometry.distance)]
+        owner = self.geometry.leaves.owner[np.isfinite(self.geometry.distance)]
+        largest = np.zeros(len(self.geometry.interval))
+        np.maximum.at(largest, owner, finite)
+        return float(np.linalg.norm(largest, self.geometry.point.p))
