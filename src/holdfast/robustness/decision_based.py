@@ -14,7 +14,7 @@ from holdfast.models.model import Access
 from holdfast.robustness.coordinates import coordinate_round
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.lanes import Lanes, allowed, ask, smooth, values
-from holdfast.robustness.normals import round_cost, turn_round
+from holdfast.robustness.normals import LEAST_TURN, round_cost, turn_round
 from holdfast.robustness.rows import Rows
 from holdfast.settings import Count, Range
 
@@ -129,7 +129,7 @@ class DecisionBased(Attack):
                 if not len(index):
                     continue
                 part = lanes.at(index)
-                if kind == 0 and now >= 28:
+                if kind == 0 and now >= LEAST_TURN:
                     turn_round(part, self.seed, draw + number, now)
                     part.floor, part.tested = torch.zeros_like(part.floor), torch.zeros_like(part.tested)
                 else:

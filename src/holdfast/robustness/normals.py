@@ -20,8 +20,9 @@ _CUTS = 6  # queries along the ray
 _BLOCKS = 4  # parts of the samples; the offset is corrected after each
 _PULL = 0.3  # the share of the move's own direction in the estimate: at the nearest point they agree
 _EVEN = 0.3  # the share of samples' squares that is the same for every coordinate
-_SLACKS = (0.003, 0.03)  # the nearest point of the estimated plane is tried so far behind it
+_SLACKS = (1e-4, 3e-3, 0.03)  # the nearest point of the estimated plane is tried so far behind it
 _OVERHEAD = _ANGLES + len(_SLACKS) + _TURNS + _CUTS
+LEAST_TURN = _OVERHEAD + 7  # queries of the shortest round that is useful
 _EXPLORED = 1.15  # draws of a coordinate that cannot move where the normal points, beyond this size, are still tried
 
 
