@@ -12,6 +12,7 @@ from torch import Tensor
 from holdfast.draws import normal
 from holdfast.models.model import Access
 from holdfast.robustness.coordinates import coordinate_round
+from holdfast.robustness.kicks import kick
 from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.lanes import Lanes, allowed, ask, smooth, values
 from holdfast.robustness.normals import LEAST_TURN, round_cost, turn_round
@@ -23,6 +24,9 @@ _POINTS = 24  # starting points that are tried before the first witness is short
 _HALVINGS = 5  # of the way from x to each starting point
 _EARLIER = 0.5  # the queries of a stage of halving as a share of those of the next
 _FAVOUR = 0.4  # shortening coordinates has to gain more than turning, times this, before it gets the round
+_REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its length: networks, trees
+_PATIENCE = 4  # rounds without a gain before a lane is kicked
+_LEAST_ROUND = 12  # queries
 _NUMBERS = 2**25  # coordinates of sampled points at once
 _STARTS = 700_000  # the number of the first draw of starting points
 
@@ -114,33 +118,47 @@ class DecisionBased(Attack):
             if width > 1:
                 width //= 2
                 lanes = _shortest(lanes, width)
-        return lanes.delta
+        return lanes.best
 
     def _rounds(self, lanes: Lanes, queries: int, draw: int) -> None:
+        """Run rounds of the kind that gains most in each lane; kick lanes that gain no more."""
         cost = round_cost(lanes.delta.shape[1])
-        gain = torch.full((len(lanes), 2), math.inf).to(lanes.length)
-        number = 0
-        while queries >= 12:
-            now = queries if queries < 2 * cost else cost
+        gain = torch.full((len(lanes), 1 + len(_REACHES)), math.inf).to(lanes.length)
+        favour = torch.tensor([1.0] * len(_REACHES) + [_FAVOUR]).to(gain)
+        while queries >= _LEAST_ROUND:
+            now = queries if queries < cost + _LEAST_ROUND else cost
             before = lanes.length
-            turning = gain[:, 0] >= _FAVOUR * gain[:, 1]
-            for kind, which in enumerate((turning, ~turning)):
-                index = which.nonzero()[:, 0]
+            kind = (gain * favour).argmax(1)
+            if now < LEAST_TURN:
+                kind = torch.full_like(kind, len(_REACHES))
+            kind = kind.masked_fill(lanes.idle >= _PATIENCE, -1)
+            for one in range(-1, gain.shape[1]):
+                index = (kind == one).nonzero()[:, 0]
                 if not len(index):
                     continue
                 part = lanes.at(index)
-                if kind == 0 and now >= LEAST_TURN:
-                    turn_round(part, self.seed, draw + number, now)
+                if one < 0:
+                    kick(part, self.seed, draw, now)
+                elif one < len(_REACHES):
+                    turn_round(part, self.seed, draw, now, _REACHES[one])
                     part.floor, part.tested = torch.zeros_like(part.floor), torch.zeros_like(part.tested)
                 else:
-                    coordinate_round(part, self.seed, draw + number, now)
+                    coordinate_round(part, self.seed, draw, now)
+                part.keep()
                 lanes.put(index, part)
-                fall = 1 - part.length / before[index]
-                old = gain[index, kind]
-                gain[index, kind] = torch.where(torch.isinf(old), fall, 0.5 * (old + fall))
-                gain[index, 1 - kind] = gain[index, 1 - kind] + 1e-4  # so that the other kind gets its turn
-            queries -= now
-            number += 1
+            queries, draw = queries - now, draw + 1
+            self._judge(lanes, gain, kind, 1 - lanes.length / before)
+
+    def _judge(self, lanes: Lanes, gain: Tensor, kind: Tensor, fall: Tensor) -> None:
+        """Update what each kind of round gains, and how long lanes have gained nothing."""
+        kicked = kind < 0
+        at = kind.clamp_min(0)[:, None]
+        old = gain.gather(1, at)[:, 0]
+        new = torch.where(torch.isinf(old), fall, 0.5 * (old + fall))
+        gain += 1e-4  # so that every kind gets its turn again
+        gain.scatter_(1, at, new[:, None])
+        gain.masked_fill_(kicked[:, None], math.inf)
+        lanes.idle = torch.where((fall > 1e-3) | kicked, 0, lanes.idle + 1)
 
     def _points(self, rows: Rows, start: Tensor | None, first: int, count: int) -> Tensor:
         """Return starting points ``[R, count, n]``, beginning with number ``first``."""
@@ -190,6 +208,6 @@ def _shortest(lanes: Lanes, count: int) -> Lanes:
     each = len(lanes) // len(first)
     if each == count:
         return lanes
-    order = lanes.length.view(-1, each).argsort(dim=1, stable=True)[:, :count].sort(1).values
+    order = lanes.least.view(-1, each).argsort(dim=1, stable=True)[:, :count].sort(1).values
     base = torch.arange(len(first), device=order.device)[:, None] * each
     return lanes.at((base + order).flatten())

@@ -36,6 +36,9 @@ class Lanes:
             ``[P, n + 1]``.
         tested: Whether ``floor`` has been tested, bool ``[P, n + 1]``.
         group: How many coordinates are dropped at once, ``[P]``.
+        best: The shortest witness of the lane, ``[P, n]``; ``delta`` is longer after a kick.
+        least: Its length, ``[P]``.
+        idle: Rounds since the last gain, ``[P]``.
     """
 
     rows: Rows
@@ -50,6 +53,9 @@ class Lanes:
     floor: Tensor
     tested: Tensor
     group: Tensor
+    best: Tensor
+    least: Tensor
+    idle: Tensor
 
     def __len__(self) -> int:
         return len(self.row)
@@ -63,7 +69,8 @@ class Lanes:
         none = torch.zeros_like(length)
         floor = delta.new_zeros(len(delta), delta.shape[1] + 1)
         tested, group = torch.zeros_like(floor).bool(), (delta != 0).sum(1).to(delta) / 2
-        return cls(rows, norm, row, number, delta, length, normal, none, none + 0.5, floor, tested, group)
+        turn = none, none + 0.5, floor, tested, group
+        return cls(rows, norm, row, number, delta, length, normal, *turn, delta, length, none)
 
     def at(self, which: Tensor) -> Lanes:
         """Return some of these lanes by index or mask."""
@@ -80,6 +87,19 @@ class Lanes:
         """Take the moves ``delta [P, n]`` as witnesses where ``better [P]``."""
         self.delta = torch.where(better[:, None], delta, self.delta)
         self.length = torch.where(better, self.norm.length(delta), self.length)
+
+    def restart(self, delta: Tensor, where: Tensor) -> None:
+        """Go on from other, longer witnesses ``delta [P, n]`` where ``where [P]``."""
+        fresh = Lanes.of(self.rows, self.norm, self.row, self.number, delta)
+        for name in ("delta", "length", "normal", "offset", "angle", "floor", "tested", "group"):
+            old, new = getattr(self, name), getattr(fresh, name)
+            setattr(self, name, torch.where(where.reshape(-1, *[1] * (old.ndim - 1)), new, old))
+
+    def keep(self) -> None:
+        """Store the witnesses that are the shortest of their lane."""
+        better = self.length < self.least
+        self.best = torch.where(better[:, None], self.delta, self.best)
+        self.least = torch.where(better, self.length, self.least)
 
     def offer(self, delta: Tensor) -> Tensor:
         """Query moves and keep those that change the decision and are shorter; return which, bool ``[P]``."""

@@ -12,7 +12,6 @@ from holdfast.draws import normal
 from holdfast.models.model import Access
 from holdfast.robustness.lanes import Lanes, allowed, euclidean, smooth, unit, values
 
-_REACH = 0.05  # the distance of samples from the witness as a share of its length
 _ANGLES = 5  # queries for the angle between the normal and its last estimate
 _NEAR = 0.5  # the distance of the points that measure the angle, as a share of the distance of samples
 _TURNS = 7  # queries for the turn of the move
@@ -36,19 +35,20 @@ def samples_of(coordinates: int) -> int:
     return max(8, round(4 * math.sqrt(coordinates)))
 
 
-def turn_round(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
+def turn_round(lanes: Lanes, seed: int, draw: int, queries: int, share: float) -> None:
     """Estimate the normals, and turn the moves of all lanes towards them.
 
     Args:
         lanes: The lanes; changed in place.
         seed: For the samples.
         draw: The number of the round.
-        queries: The queries for each lane, at least those of ``_OVERHEAD``.
+        queries: The queries for each lane, at least ``LEAST_TURN``.
+        share: The distance of samples from the witness, as a share of its length.
     """
     if lanes.rows.model.access >= Access.SCORES:
-        _measure_slope(lanes, seed, draw, queries - _OVERHEAD + _ANGLES)
+        _measure_slope(lanes, seed, draw, queries - _OVERHEAD + _ANGLES, share)
     else:
-        _vote(lanes, seed, draw, queries - _OVERHEAD)
+        _vote(lanes, seed, draw, queries - _OVERHEAD, share)
     push = torch.linalg.vecdot(lanes.normal, lanes.delta).clamp_min(0)
     for slack in _SLACKS:
         rows = lanes.rows
@@ -57,13 +57,13 @@ def turn_round(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
     lanes.shorten(_CUTS)
 
 
-def _samples(lanes: Lanes, seed: int, draw: int, count: int) -> Tensor:
+def _samples(lanes: Lanes, seed: int, draw: int, count: int, share: float) -> Tensor:
     """Return directions ``[P, count, n]`` in which every coordinate can move, across the estimated normal."""
     rows, n = lanes.rows, lanes.delta.shape[1]
     numbers, place = lanes.number.unique(return_inverse=True)
     noise = torch.stack([normal(n * count, seed, 1000 * draw + one).view(n, count).T for one in numbers.tolist()])
     direction = (smooth(noise, rows.shape) if (draw // 2) % 2 else noise).to(rows.x)[place] * _scale(lanes)[:, None]
-    reach = (_REACH * euclidean(lanes.delta) / math.sqrt(n))[:, None]
+    reach = (share * euclidean(lanes.delta) / math.sqrt(n))[:, None]
     down, up = lanes.delta - rows.low < reach, rows.high - lanes.delta < reach
     outwards = (down & (lanes.normal < 0)) | (up & (lanes.normal > 0))
     direction = torch.where(down[:, None], direction.abs(), torch.where(up[:, None], -direction.abs(), direction))
@@ -84,12 +84,12 @@ def _scale(lanes: Lanes) -> Tensor:
     return (_EVEN + (1 - _EVEN) * energy / mean.clamp_min(1e-30)).sqrt() * free
 
 
-def _vote(lanes: Lanes, seed: int, draw: int, count: int) -> None:
+def _vote(lanes: Lanes, seed: int, draw: int, count: int, share: float) -> None:
     """Correct the normals by the decisions at points beside the witness."""
     rows = lanes.rows
-    reach = _REACH * euclidean(lanes.delta)
+    reach = share * euclidean(lanes.delta)
     lanes.normal = unit((1 - _PULL) * lanes.normal + _PULL * unit(lanes.delta))
-    samples, found = _samples(lanes, seed, draw, count), torch.zeros_like(lanes.delta)
+    samples, found = _samples(lanes, seed, draw, count, share), torch.zeros_like(lanes.delta)
     for block in samples.split(math.ceil(count / _BLOCKS), 1):
         shift = lanes.delta + (lanes.offset * reach)[:, None] * lanes.normal
         step = allowed(rows, shift[:, None] + reach[:, None, None] * block) - lanes.delta[:, None]
@@ -109,11 +109,11 @@ def _vote(lanes: Lanes, seed: int, draw: int, count: int) -> None:
     lanes.normal = unit(angle.cos() * lanes.normal + angle.sin() * across)
 
 
-def _measure_slope(lanes: Lanes, seed: int, draw: int, count: int) -> None:
+def _measure_slope(lanes: Lanes, seed: int, draw: int, count: int, share: float) -> None:
     """Correct the slopes by the margins at points beside the witness."""
     rows, count = lanes.rows, min(count - 1, lanes.delta.shape[1])
-    reach = (_REACH / 5 * euclidean(lanes.delta))[:, None, None]
-    step = allowed(rows, lanes.delta[:, None] + reach * _samples(lanes, seed, draw, count)) - lanes.delta[:, None]
+    reach = (share / 5 * euclidean(lanes.delta))[:, None, None]
+    step = allowed(rows, lanes.delta[:, None] + reach * _samples(lanes, seed, draw, count, share)) - lanes.delta[:, None]
     margin = values(rows, torch.cat([lanes.delta[:, None], lanes.delta[:, None] + step], 1))
     rest = margin[:, :1] - margin[:, 1:] - torch.linalg.vecdot(step, lanes.normal[:, None])
     gram = step @ step.transpose(1, 2)
