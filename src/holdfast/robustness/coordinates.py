@@ -10,8 +10,10 @@ from torch import Tensor
 from holdfast.draws import generator, mixed, normal
 from holdfast.robustness.lanes import Lanes, allowed, smooth, values
 
+_NEW = 3
 _CLOSE = 1e-3  # a coordinate is settled when its floor is so near, as a share
 _WHOLE = 0.97  # the first size that is tried for the whole move, as a share
+_TWO, _MIX, _CUT = 0.6, 0.3, 0.3
 _AMPLITUDES = 10  # halvings of the amplitude of a swap
 
 
@@ -44,10 +46,8 @@ def _next(lanes: Lanes) -> tuple[Tensor, Tensor]:
     size = _sizes(lanes)
     gap = size - lanes.floor
     saving = torch.cat([lanes.norm.savings(lanes.delta), lanes.length[:, None]], 1)
-    open_ = (gap > _CLOSE * size) & (saving > _CLOSE * lanes.length[:, None])
-    gain = (gap / size.clamp_min(1e-30) * saving).masked_fill(~open_, -1)
-    best, coordinate = gain.max(1)
-    return coordinate, best > 0
+    best, coordinate = (gap / size.clamp_min(1e-30) * saving).max(1)
+    return coordinate, best > _CLOSE * lanes.length
 
 
 def _sizes(lanes: Lanes) -> Tensor:
@@ -98,15 +98,15 @@ def _swap(lanes: Lanes, seed: int, draw: int) -> Tensor:
     even = even.to(rows.x)[place]
     drop, take, spot, (how, share, many) = even[:, :n], even[:, n : 2 * n], even[:, 2 * n : 3 * n], even[:, 3 * n :].T
     moved = lanes.delta != 0
-    dropped = _least(drop.masked_fill(~moved, 2), 1 + (many > 0.6).long()) & moved
+    dropped = _least(drop.masked_fill(~moved, 2), 1 + (many > _TWO).long()) & moved
     base = lanes.delta.masked_fill(dropped, 0)
-    goal = lanes.length * (1 - 0.3 * share.square() - 1e-3)
+    goal = lanes.length * (1 - _CUT * share.square() - 1e-3)
     low, high = (torch.maximum(rows.low, -lanes.length[:, None]), torch.minimum(rows.high, lanes.length[:, None]))
     fresh = low + (high - low) * spot
-    fresh = fresh * _least(take.masked_fill(~rows.free | dropped, 2), 1 + (3 * (1 - many)).long())
+    fresh = fresh * _least(take.masked_fill(~rows.free | dropped, 2), 1 + (_NEW * (1 - many)).long())
     other = _other(lanes)
     mixed_in = torch.where(take < 0.5, other, lanes.delta) - base
-    fresh = torch.where((how < 0.3)[:, None], mixed_in, torch.where(fresh != 0, fresh - base, fresh))
+    fresh = torch.where((how < _MIX)[:, None], mixed_in, torch.where(fresh != 0, fresh - base, fresh))
     least, most = torch.zeros_like(share), torch.ones_like(share)
     for _ in range(_AMPLITUDES):
         middle = (least + most) / 2

@@ -22,7 +22,7 @@ from holdfast.settings import Count, Range
 _LEAST = 20  # queries; fewer cannot find and shorten a witness
 _POINTS = 24  # starting points that are tried before the first witness is shortened
 _HALVINGS = 5  # of the way from x to each starting point
-_EARLIER = 0.5  # the queries of a stage of halving as a share of those of the next
+_EARLIER = 1.0  # the queries of a stage of halving as a share of those of the next
 _FAVOUR = 0.4  # shortening coordinates has to gain more than turning, times this, before it gets the round
 _REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its length: networks, trees
 _PATIENCE = 4  # rounds without a gain before a lane is kicked
@@ -127,7 +127,7 @@ class DecisionBased(Attack):
         favour = torch.tensor([1.0] * len(_REACHES) + [_FAVOUR]).to(gain)
         while queries >= _LEAST_ROUND:
             now = queries if queries < cost + _LEAST_ROUND else cost
-            before = lanes.length
+            before = lanes.length.clone()
             kind = (gain * favour).argmax(1)
             if now < LEAST_TURN:
                 kind = torch.full_like(kind, len(_REACHES))
@@ -141,7 +141,7 @@ class DecisionBased(Attack):
                     kick(part, self.seed, draw, now)
                 elif one < len(_REACHES):
                     turn_round(part, self.seed, draw, now, _REACHES[one])
-                    part.floor, part.tested = torch.zeros_like(part.floor), torch.zeros_like(part.tested)
+                    part.forget(part.length < before[index])
                 else:
                     coordinate_round(part, self.seed, draw, now)
                 part.keep()

@@ -8,6 +8,7 @@ from holdfast.draws import normal
 from holdfast.robustness.lanes import Lanes, allowed, euclidean, smooth, unit, values
 
 _CUTS = 6  # queries along the ray
+_NEAR, _FAR = 0.3, 1.7
 _DROPS = 0.5  # the share of proposals that give up a coordinate
 
 
@@ -31,7 +32,7 @@ def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
     base = lanes.best[:, None].expand(-1, count, -1)
     chosen = even[..., :n].masked_fill((base == 0), -1).argmax(2, keepdim=True)
     base = torch.where((drop < _DROPS)[..., None], base.scatter(2, chosen, 0), base)
-    length = ((0.3 + 1.7 * size) * euclidean(lanes.best)[:, None])[..., None]
+    length = ((_NEAR + _FAR * size) * euclidean(lanes.best)[:, None])[..., None]
     points = allowed(rows, base + length * unit(step))
     changed = values(rows, points) < 0
     first = changed.to(torch.uint8).argmax(1)

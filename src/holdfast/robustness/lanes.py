@@ -95,6 +95,10 @@ class Lanes:
             old, new = getattr(self, name), getattr(fresh, name)
             setattr(self, name, torch.where(where.reshape(-1, *[1] * (old.ndim - 1)), new, old))
 
+    def forget(self, where: Tensor) -> None:
+        """Forget what is known of single coordinates where ``where [P]``."""
+        self.floor, self.tested = self.floor.masked_fill(where[:, None], 0), self.tested & ~where[:, None]
+
     def keep(self) -> None:
         """Store the witnesses that are the shortest of their lane."""
         better = self.length < self.least
