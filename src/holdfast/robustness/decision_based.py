@@ -9,14 +9,13 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from holdfast.draws import normal
 from holdfast.models.model import Access
 from holdfast.robustness.coordinates import coordinate_round
-from holdfast.robustness.kicks import kick
 from holdfast.robustness.kinds import Attack, Moves
-from holdfast.robustness.lanes import Lanes, allowed, ask, smooth, values
+from holdfast.robustness.lanes import Lanes, allowed, ask, values
 from holdfast.robustness.normals import LEAST_TURN, round_cost, turn_round
 from holdfast.robustness.rows import Rows
+from holdfast.robustness.starting_points import kick, sloped_points, starting_points
 from holdfast.settings import Count, Range
 
 _LEAST = 20  # queries; fewer cannot find and shorten a witness
@@ -28,7 +27,6 @@ _REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its l
 _PATIENCE = 4  # rounds without a gain before a lane is kicked
 _LEAST_ROUND = 12  # queries
 _NUMBERS = 2**25  # coordinates of sampled points at once
-_STARTS = 700_000  # the number of the first draw of starting points
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,13 @@ class DecisionBased(Attack):
             count = min(max(_POINTS, number), self.queries - spent)
             if count < 1:
                 break
-            points = self._points(part, None if start is None else start[left], number, count)
+            points = starting_points(part, None if start is None else start[left], self.seed, number, count)
+            if number == 0:
+                sloped, used = sloped_points(part, self.norm, self.seed, (self.queries - count) // 4)
+                points, spent = torch.cat([points, sloped], 1), spent + used
             margin, decided = ask(part, points)
+            number, spent = number + count, spent + points.shape[1]
             some = (margin < 0).any(1)
-            number, spent = number + count, spent + count
             if bool(some.any()):
                 decided = decided.masked_fill(margin >= 0, -1)
                 found[left[some]] = self._improve(part.at(some), points[some], decided[some], self.queries - spent)
@@ -159,36 +160,6 @@ class DecisionBased(Attack):
         gain.scatter_(1, at, new[:, None])
         gain.masked_fill_(kicked[:, None], math.inf)
         lanes.idle = torch.where((fall > 1e-3) | kicked, 0, lanes.idle + 1)
-
-    def _points(self, rows: Rows, start: Tensor | None, first: int, count: int) -> Tensor:
-        """Return starting points ``[R, count, n]``, beginning with number ``first``."""
-        n = rows.x.shape[1]
-        scale = rows.x.abs().amax(1, keepdim=True).clamp_min(1)
-        points = []
-        for number in range(first, first + count):
-            if number == 0 and start is not None:
-                points.append(start)
-                continue
-            noise = normal(2 * n, self.seed, _STARTS + number).view(2, n)
-            if number // 8 % 2 == 0:
-                noise = smooth(noise, rows.shape)
-            even = noise.to(rows.x).div(math.sqrt(2)).erf().add(1).div(2).flatten()
-            far = scale * 2.0 ** (number // 8 % 8)
-            low, high = torch.maximum(rows.low, -far), torch.minimum(rows.high, far)
-            kind = number % 8
-            if kind == 0:
-                move = torch.where(high > -low, high, low)
-            elif kind == 1:
-                move = low if number // 8 % 2 else high
-            elif kind in (2, 3):
-                move = low + (high - low) * even[:n]
-            elif kind in (4, 5):
-                move = torch.where(even[:n] < 0.5, low, high)
-            else:
-                share = (0.5, 0.25, 0.1, 0.03)[number // 8 % 4]
-                move = torch.where(even[:n] < 0.5, low, high) * (even[n:] < share)
-            points.append(allowed(rows, move))
-        return torch.stack(points, 1)
 
 
 def _varied(length: Tensor, decided: Tensor, count: int) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from holdfast.models.model import Access
 from holdfast.robustness.norms import L2, Norm
-from holdfast.robustness.rows import Rows
+from holdfast.robustness.rows import Rows, margin
 from holdfast.robustness.steps import clip
 
 _FIRST_CUT = 0.004  # the first shortening that is tried, as a share of the move
@@ -145,16 +145,21 @@ def values(rows: Rows, delta: Tensor) -> Tensor:
 def ask(rows: Rows, delta: Tensor) -> tuple[Tensor, Tensor]:
     """Return the margins and the classes at moves ``delta [R, Q, n]``, ``[R, Q]`` each."""
     r, q = delta.shape[:2]
+    logits = scores(rows, delta).flatten(0, 1)
+    row = torch.arange(r, device=delta.device).repeat_interleave(q)
+    found = margin(logits, rows.label[row], rows.target[row])
+    return found.view(r, q), logits.argmax(1).view(r, q)
+
+
+def scores(rows: Rows, delta: Tensor) -> Tensor:
+    """Return what the model says at moves ``delta [R, Q, n]``, ``[R, Q, classes]``."""
+    r, q = delta.shape[:2]
     row = torch.arange(r, device=delta.device).repeat_interleave(q)
     flat = delta.flatten(0, 1)
-    margin, decided = delta.new_zeros(r * q), row.clone()
     size = max(1, rows.model.chunk(rows.x[:1].reshape(-1, *rows.shape), gradient=False))
-    for begin in range(0, len(flat), size):
-        piece = slice(begin, begin + size)
-        part = rows.at(row[piece])
-        logits = rows.model(part.points(flat[piece]))
-        margin[piece], decided[piece] = part.margin(logits), logits.argmax(1)
-    return margin.view(r, q), decided.view(r, q)
+    pieces = [slice(begin, begin + size) for begin in range(0, len(flat), size)]
+    found = [rows.model(rows.at(row[piece]).points(flat[piece])) for piece in pieces]
+    return torch.cat(found).view(r, q, -1) if found else delta.new_zeros(r, q, len(rows.model.classes))
 
 
 def unit(move: Tensor) -> Tensor:
