@@ -30,6 +30,7 @@ def quick(kind: type[hf.Robustness], p: float) -> hf.Robustness:
         hf.PGD: lambda: hf.PGD(p, steps=60),
         hf.ExactLinear: lambda: hf.ExactLinear(p),
         hf.ExactTrees: lambda: hf.ExactTrees(p),
+        hf.DecisionBased: lambda: hf.DecisionBased(p, queries=800, starts=3),
     }
     return short[kind]()
 

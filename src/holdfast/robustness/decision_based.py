@@ -24,7 +24,7 @@ _HALVINGS = 5  # of the way from x to each starting point
 _EARLIER = 1.0  # the queries of a stage of halving as a share of those of the next
 _FAVOUR = 0.4  # shortening coordinates has to gain more than turning, times this, before it gets the round
 _REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its length: networks, trees
-_PATIENCE = 4  # rounds without a gain before a lane is kicked
+_PATIENCE = 2  # rounds without a gain before a lane is kicked
 _LEAST_ROUND = 12  # queries
 _NUMBERS = 2**25  # coordinates of sampled points at once
 
