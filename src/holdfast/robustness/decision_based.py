@@ -19,7 +19,8 @@ from holdfast.robustness.starting_points import kick, sloped_points, starting_po
 from holdfast.settings import Count, Range
 
 _LEAST = 20  # queries; fewer cannot find and shorten a witness
-_POINTS = 24  # starting points that are tried before the first witness is shortened
+_POINTS = 24  # the least number of starting points that are tried before the first witness is shortened
+_POINTS_SHARE = 50  # one in so many queries is spent on them
 _HALVINGS = 5  # of the way from x to each starting point
 _EARLIER = 1.0  # the queries of a stage of halving as a share of those of the next
 _FAVOUR = 0.4  # shortening coordinates has to gain more than turning, times this, before it gets the round
@@ -67,7 +68,7 @@ class DecisionBased(Attack):
         left, spent, number = torch.arange(len(rows), device=found.device), 1, 0
         while len(left):
             part = rows.at(left)
-            count = min(max(_POINTS, number), self.queries - spent)
+            count = min(max(_POINTS, self.queries // _POINTS_SHARE, number), self.queries - spent)
             if count < 1:
                 break
             points = starting_points(part, None if start is None else start[left], self.seed, number, count)

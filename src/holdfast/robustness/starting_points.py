@@ -10,7 +10,7 @@ from torch import Tensor
 from holdfast.cases import ANY
 from holdfast.draws import normal
 from holdfast.models.model import Access
-from holdfast.robustness.lanes import Lanes, allowed, euclidean, scores, smooth, unit, values
+from holdfast.robustness.lanes import Lanes, allowed, ask, euclidean, scores, smooth, unit
 from holdfast.robustness.norms import Norm
 from holdfast.robustness.rows import Rows
 
@@ -21,6 +21,8 @@ _BEYOND = (1.02, 1.5)  # multiples of the step to the estimated boundary
 _STEP = 0.02  # the distance of the points whose scores are compared, as a share of the largest coordinate
 _CUTS = 6  # queries along the ray
 _DROPS = 0.5  # the share of kicks that give up a coordinate
+_SAME = 0.5  # the share of lanes that are kicked without regard to the class
+_ACROSS = 8  # how far points across the box are away at most, as a multiple of the witness's length
 _NEAR, _FAR = 0.3, 1.7  # the length of a kick, as shares of the witness's
 
 
@@ -118,20 +120,29 @@ def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
         draw: The number of the round.
         queries: The queries for each lane.
     """
-    rows, n, count = lanes.rows, lanes.delta.shape[1], queries - _CUTS
+    rows, n, count = lanes.rows, lanes.delta.shape[1], queries - _CUTS - 1
     numbers, place = lanes.number.unique(return_inverse=True)
     width = 2 * n + 3
     drawn = [normal(width * count, seed, 4096 * draw + one).view(width, count).T for one in numbers.tolist()]
     noise = torch.stack(drawn).to(rows.x)
-    even = (noise[..., n:] / 2**0.5).erf().add(1).div(2)[place]
+    even = (noise[..., n:] / math.sqrt(2)).erf().add(1).div(2)[place]
+    noise = smooth(noise[..., :n], rows.shape)[place]
     size, share, drop = even[..., n:].unbind(2)
-    step = (smooth(noise[..., :n], rows.shape)[place] * rows.free[:, None]) * (even[..., :n] < share[..., None])
+    sparse = even[..., :n] < share[..., None]
     base = lanes.best[:, None].expand(-1, count, -1)
-    chosen = even[..., :n].masked_fill((base == 0), -1).argmax(2, keepdim=True)
-    base = torch.where((drop < _DROPS)[..., None], base.scatter(2, chosen, 0), base)
-    length = ((_NEAR + _FAR * size) * euclidean(lanes.best)[:, None])[..., None]
-    points = allowed(rows, base + length * unit(step))
-    changed = values(rows, points) < 0
-    first = changed.to(torch.uint8).argmax(1)
-    lanes.restart(points[torch.arange(len(lanes)), first], changed.any(1))
+    length = euclidean(lanes.best)[:, None, None]
+    step = (_NEAR + _FAR * size)[..., None] * length * unit(noise * rows.free[:, None] * sparse)
+    given_up = even[..., :n].masked_fill(base == 0, -1).argmax(2, keepdim=True)
+    near = torch.where((drop < _DROPS)[..., None], base.scatter(2, given_up, 0), base) + step
+    low, high = torch.maximum(rows.low[:, None], -_ACROSS * length), torch.minimum(rows.high[:, None], _ACROSS * length)
+    across = torch.where(noise < 0, low, high) * sparse
+    far = (torch.arange(count, device=place.device) % 2 > 0)[:, None]
+    points = torch.cat([lanes.best[:, None], allowed(rows, torch.where(far, across, near))], 1)
+    margin, decided = ask(rows, points)
+    changed = margin < 0
+    # Some lanes prefer another class than that of their shortest witness: it may be nearer.
+    wanted = changed & ((decided != decided[:, :1]) | (drop[:, :1] < _SAME))
+    chosen = (changed.long() + wanted.long())[:, 1:].argmax(1) + 1
+    at = torch.arange(len(lanes), device=place.device), chosen
+    lanes.restart(points[at], changed[at])
     lanes.shorten(_CUTS)
