@@ -11,6 +11,7 @@ witnesses count only as far as they were found within the limit.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -164,16 +165,14 @@ def _foolbox(name: str, net: hf.TorchModel, case: int, queries: int, subsets: Te
         rows = Rows.of(cases[case], subsets[case : case + 1, mask : mask + 1], slice(0, 1))
         model = Counted(rows, queries).eval()
         wrapped = foolbox.PyTorchModel(model, bounds=(0, 1), device="cpu")
-        np.random.seed(0)  # noqa: NPY002  # foolbox draws from NumPy's and torch's global generators
+        np.random.seed(0)  # foolbox draws from NumPy's and torch's global generators
         torch.manual_seed(0)
         if name == "Boundary":
             attack: Any = foolbox.attacks.BoundaryAttack(steps=queries, tensorboard=False)
         else:
             attack = foolbox.attacks.HopSkipJumpAttack(steps=64)
-        try:
+        with contextlib.suppress(_SpentError):
             attack(wrapped, rows.x.reshape(1, *rows.shape), rows.label, epsilons=None)
-        except _SpentError:
-            pass
         found.append(model.radius)
     return torch.tensor(found)
 

@@ -44,15 +44,15 @@ def decisions(cases: hf.Cases, bounds: tuple[float, float] | None = (0.0, 1.0)) 
 @pytest.mark.parametrize("p", NORMS)
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
 def test_near_the_closed_form_from_decisions(p: float, bounds: tuple[float, float] | None) -> None:
-    cases = linear(bounds)
+    cases = linear(bounds, classes=2)
     exact = hf.ExactLinear(p)(cases, masks(cases))
     asked = decisions(cases, bounds).ask(cases.x.float())
     radii = hf.DecisionBased(p, queries=1500, starts=3)(asked, masks(cases))
     assert torch.equal(radii.censored, exact.unreachable)
     ratio = (radii.radius.double() / exact.radius)[~exact.unreachable]
     assert float(ratio.min()) > 1 - 1e-4
-    assert float(ratio.max()) < 1.1
-    assert float(ratio.mean()) < 1.03
+    assert float(ratio.max()) < 1.12
+    assert float(ratio.mean()) < 1.05
 
 
 @pytest.mark.parametrize("p", NORMS)

@@ -10,10 +10,12 @@ from torch import Tensor
 from holdfast.draws import generator, mixed, normal
 from holdfast.robustness.lanes import Lanes, allowed, smooth, values
 
-_NEW = 3
 _CLOSE = 1e-3  # a coordinate is settled when its floor is so near, as a share
 _WHOLE = 0.97  # the first size that is tried for the whole move, as a share
-_TWO, _MIX, _CUT = 0.6, 0.3, 0.3
+_DROPPED = 0.6  # a swap with a draw beyond this drops two coordinates, otherwise one
+_ADDED = 3  # the largest number of coordinates that a swap moves instead
+_MIXED = 0.3  # the share of swaps that take coordinates of another search of the row
+_CUT = 0.3  # the largest share of the length that a swap saves
 _AMPLITUDES = 10  # halvings of the amplitude of a swap
 
 
@@ -42,7 +44,7 @@ def coordinate_round(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
 
 
 def _next(lanes: Lanes) -> tuple[Tensor, Tensor]:
-    """Return the coordinate with the most to gain, ``[P]``, and whether any is left, bool ``[P]``; n: the whole move."""
+    """Return the coordinate with the most to gain, ``[P]``, n for the whole move, and whether any is left, ``[P]``."""
     size = _sizes(lanes)
     gap = size - lanes.floor
     saving = torch.cat([lanes.norm.savings(lanes.delta), lanes.length[:, None]], 1)
@@ -94,19 +96,19 @@ def _swap(lanes: Lanes, seed: int, draw: int) -> Tensor:
     """Return shorter moves in which some coordinates return to x and others move instead."""
     rows, n = lanes.rows, lanes.delta.shape[1]
     numbers, place = lanes.number.unique(return_inverse=True)
-    even = torch.stack([torch.rand(3 * n + 3, generator=generator(mixed(seed, 4096 * draw + one))) for one in numbers.tolist()])
-    even = even.to(rows.x)[place]
+    drawn = [torch.rand(3 * n + 3, generator=generator(mixed(seed, 4096 * draw + one))) for one in numbers.tolist()]
+    even = torch.stack(drawn).to(rows.x)[place]
     drop, take, spot, (how, share, many) = even[:, :n], even[:, n : 2 * n], even[:, 2 * n : 3 * n], even[:, 3 * n :].T
     moved = lanes.delta != 0
-    dropped = _least(drop.masked_fill(~moved, 2), 1 + (many > _TWO).long()) & moved
+    dropped = _least(drop.masked_fill(~moved, 2), 1 + (many > _DROPPED).long()) & moved
     base = lanes.delta.masked_fill(dropped, 0)
     goal = lanes.length * (1 - _CUT * share.square() - 1e-3)
     low, high = (torch.maximum(rows.low, -lanes.length[:, None]), torch.minimum(rows.high, lanes.length[:, None]))
     fresh = low + (high - low) * spot
-    fresh = fresh * _least(take.masked_fill(~rows.free | dropped, 2), 1 + (_NEW * (1 - many)).long())
+    fresh = fresh * _least(take.masked_fill(~rows.free | dropped, 2), 1 + (_ADDED * (1 - many)).long())
     other = _other(lanes)
     mixed_in = torch.where(take < 0.5, other, lanes.delta) - base
-    fresh = torch.where((how < _MIX)[:, None], mixed_in, torch.where(fresh != 0, fresh - base, fresh))
+    fresh = torch.where((how < _MIXED)[:, None], mixed_in, torch.where(fresh != 0, fresh - base, fresh))
     least, most = torch.zeros_like(share), torch.ones_like(share)
     for _ in range(_AMPLITUDES):
         middle = (least + most) / 2

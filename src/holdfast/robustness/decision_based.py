@@ -23,15 +23,40 @@ _POINTS = 24  # the least number of starting points that are tried before the fi
 _POINTS_SHARE = 50  # one in so many queries is spent on them
 _HALVINGS = 5  # of the way from x to each starting point
 _EARLIER = 1.0  # the queries of a stage of halving as a share of those of the next
-_FAVOUR = 0.4  # shortening coordinates has to gain more than turning, times this, before it gets the round
+_FAVOUR = 0.4  # what a round of single coordinates gained counts so much: its gains come early
 _REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its length: networks, trees
-_PATIENCE = 2  # rounds without a gain before a lane is kicked
+_PATIENCE = 1  # rounds without a gain before a lane is kicked
 _LEAST_ROUND = 12  # queries
 _NUMBERS = 2**25  # coordinates of sampled points at once
 
 
 @dataclass(frozen=True)
 class DecisionBased(Attack):
+    """A search from decisions alone, or from scores where the model gives them: for trees and other black boxes.
+
+    Several searches of each row begin at the nearest points of different classes. A round of queries either estimates
+    the boundary's normal from the decisions at points around the witness and turns the move towards it, or moves single
+    coordinates back towards x, drops and swaps them. Each search continues with what gains most; one that gains nothing
+    begins again near its best witness or across the box. The shorter half of the searches goes on, and so forth. Scores
+    give the normal itself, and the first points. Images are also sampled with smooth noise.
+
+    >>> import holdfast as hf
+    >>> model = hf.FunctionModel(lambda rows: (rows[:, 0] > 0.5).astype(int), bounds=(0, 1), classes=2)
+    >>> radii = DecisionBased(queries=300)(model.ask(torch.zeros(1, 3)), torch.ones(1, 1, 3, dtype=torch.bool))
+    >>> round(radii.radius.item(), 2)
+    0.5
+
+    Args:
+        p: The norm: 1, 2 or infinity.
+        queries: The largest number of points that the model is asked about for one row. Measuring the witness again is
+            not counted.
+        starts: How many searches each row begins with.
+        seed: For random points.
+
+    Raises:
+        HoldfastError: A setting is out of range.
+    """
+
     p: float = 2
     queries: Annotated[int, Range(_LEAST)] = 5000
     starts: Count = 4
@@ -42,10 +67,12 @@ class DecisionBased(Attack):
 
     @classmethod
     def quick(cls, p: float = 2) -> DecisionBased:
+        """Return a search with 1,000 queries for each subset."""
         return cls(p, queries=1000, starts=2)
 
     @classmethod
     def thorough(cls, p: float = 2) -> DecisionBased:
+        """Return a search with 20,000 queries for each subset."""
         return cls(p, queries=20_000, starts=16)
 
     @property
@@ -58,12 +85,12 @@ class DecisionBased(Attack):
         for begin in range(0, len(rows), size):
             which = torch.arange(begin, min(begin + size, len(rows)), device=delta.device)
             which = which[rows.free[which].any(1)]
-            kept = values(rows.at(which), delta[which, None])[:, 0] >= 0
-            which = which[kept]
+            which = which[values(rows.at(which), delta[which, None])[:, 0] >= 0]
             delta[which] = self._search(rows.at(which), None if start is None else start[which])
         return Moves(delta)
 
     def _search(self, rows: Rows, start: Tensor | None) -> Tensor:
+        """Return the shortest moves found ``[R, n]``; rows without a witness try more points until there are none."""
         found = torch.zeros_like(rows.x)
         left, spent, number = torch.arange(len(rows), device=found.device), 1, 0
         while len(left):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -177,11 +176,13 @@ def smooth(noise: Tensor, shape: tuple[int, ...]) -> Tensor:
     if len(shape) < 2 or min(shape[-2:]) < 8:
         return noise
     image = noise.reshape(*noise.shape[:-1], *shape)
-    return (_blur(shape[-2]) @ image @ _blur(shape[-1]).T).reshape(noise.shape)
+    blurred: Tensor = _blur(shape[-2]) @ image @ _blur(shape[-1]).T
+    return blurred.reshape(noise.shape)
 
 
 @cache
 def _blur(size: int) -> Tensor:
     place = torch.arange(size, dtype=torch.float32)
     weight = torch.exp(-(place[:, None] - place).square() / 4)
-    return weight / weight.square().sum(1, keepdim=True).sqrt()
+    scaled: Tensor = weight / weight.square().sum(1, keepdim=True).sqrt()
+    return scaled

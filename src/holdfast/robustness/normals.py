@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import os
 import torch
 from torch import Tensor
 
@@ -113,7 +112,9 @@ def _measure_slope(lanes: Lanes, seed: int, draw: int, count: int, share: float)
     """Correct the slopes by the margins at points beside the witness."""
     rows, count = lanes.rows, min(count - 1, lanes.delta.shape[1])
     reach = (share / 5 * euclidean(lanes.delta))[:, None, None]
-    step = allowed(rows, lanes.delta[:, None] + reach * _samples(lanes, seed, draw, count, share)) - lanes.delta[:, None]
+    step = (
+        allowed(rows, lanes.delta[:, None] + reach * _samples(lanes, seed, draw, count, share)) - lanes.delta[:, None]
+    )
     margin = values(rows, torch.cat([lanes.delta[:, None], lanes.delta[:, None] + step], 1))
     rest = margin[:, :1] - margin[:, 1:] - torch.linalg.vecdot(step, lanes.normal[:, None])
     gram = step @ step.transpose(1, 2)

@@ -82,17 +82,7 @@ def sloped_points(rows: Rows, norm: Norm, seed: int, most: int) -> tuple[Tensor,
     count = min(n, most - 1 - width)
     if rows.model.access < Access.SCORES or count < min(n, 8):
         return rows.x.new_zeros(len(rows), 0, n), 0
-    noise = normal(n * count, seed, _SLOPES).view(n, count).T.to(rows.x)
-    step = noise[None]
-    step = unit(step * rows.free[:, None]) * (_STEP * math.sqrt(n) * rows.x.abs().amax(1).clamp_min(1))[:, None, None]
-    step = torch.where((step < rows.low[:, None]) | (step > rows.high[:, None]), -step, step)
-    step = allowed(rows, step)
-    answer = scores(rows, torch.cat([torch.zeros_like(step[:, :1]), step], 1))
-    gram = step @ step.transpose(1, 2)
-    ridge = (1e-6 if gram.dtype == torch.float32 else 1e-13) * gram.diagonal(dim1=1, dim2=2).amax(1)
-    gram = gram + ridge[:, None, None] * torch.eye(count).to(gram)
-    weight = torch.linalg.solve(gram, answer[:, 1:] - answer[:, :1])  # [R, count, classes]
-    at_x, slope = answer[:, 0], weight.transpose(1, 2) @ step  # [R, classes, n]
+    at_x, slope = _slopes(rows, seed, count)
     targeted = rows.target != ANY
     # Towards class j from the label; with a target, from class j to the target.
     pivot = torch.where(targeted, rows.target, rows.label)
@@ -109,6 +99,24 @@ def sloped_points(rows: Rows, norm: Norm, seed: int, most: int) -> tuple[Tensor,
         far = torch.maximum(-rows.low, rows.high).nan_to_num(posinf=1e3)
         points.append(-fall.sign() * far)
     return torch.stack([allowed(rows, one.nan_to_num(0)) for one in points], 1), count + 1
+
+
+def _slopes(rows: Rows, seed: int, count: int) -> tuple[Tensor, Tensor]:
+    """Return the scores at x ``[R, classes]`` and their slopes there ``[R, classes, n]``, from ``count`` points."""
+    n = rows.x.shape[1]
+    noise = normal(n * count, seed, _SLOPES).view(n, count).T.to(rows.x)
+    step = (
+        unit(noise[None] * rows.free[:, None])
+        * (_STEP * math.sqrt(n) * rows.x.abs().amax(1).clamp_min(1))[:, None, None]
+    )
+    step = torch.where((step < rows.low[:, None]) | (step > rows.high[:, None]), -step, step)
+    step = allowed(rows, step)
+    answer = scores(rows, torch.cat([torch.zeros_like(step[:, :1]), step], 1))
+    gram = step @ step.transpose(1, 2)
+    ridge = (1e-6 if gram.dtype == torch.float32 else 1e-13) * gram.diagonal(dim1=1, dim2=2).amax(1)
+    gram = gram + ridge[:, None, None] * torch.eye(count).to(gram)
+    weight = torch.linalg.solve(gram, answer[:, 1:] - answer[:, :1])  # [R, count, classes]
+    return answer[:, 0], weight.transpose(1, 2) @ step
 
 
 def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
@@ -142,7 +150,8 @@ def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
     changed = margin < 0
     # Some lanes prefer another class than that of their shortest witness: it may be nearer.
     wanted = changed & ((decided != decided[:, :1]) | (drop[:, :1] < _SAME))
-    chosen = (changed.long() + wanted.long())[:, 1:].argmax(1) + 1
+    size = euclidean(points.flatten(0, 1)).view(changed.shape) / ((1 + _ACROSS) * length[..., 0])
+    chosen = (changed.to(size) + wanted.to(size) - size.clamp_max(0.99))[:, 1:].argmax(1) + 1
     at = torch.arange(len(lanes), device=place.device), chosen
     lanes.restart(points[at], changed[at])
     lanes.shorten(_CUTS)
