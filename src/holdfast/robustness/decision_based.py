@@ -27,6 +27,8 @@ _FAVOUR = 0.4  # what a round of single coordinates gained counts so much: its g
 _REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its length: networks, trees
 _PATIENCE = 1  # rounds without a gain before a lane is kicked
 _LEAST_ROUND = 12  # queries
+_GAIN = 1e-3  # a smaller share of the length is no gain
+_EQUAL = 2.0**-20  # lengths whose logarithms differ by less are taken as equal
 _NUMBERS = 2**25  # coordinates of sampled points at once
 
 
@@ -170,7 +172,7 @@ class DecisionBased(Attack):
                     kick(part, self.seed, draw, now)
                 elif one < len(_REACHES):
                     turn_round(part, self.seed, draw, now, _REACHES[one])
-                    part.forget(part.length < before[index])
+                    part.forget(part.length < before[index] * (1 - _GAIN))
                 else:
                     coordinate_round(part, self.seed, draw, now)
                 part.keep()
@@ -181,13 +183,14 @@ class DecisionBased(Attack):
     def _judge(self, lanes: Lanes, gain: Tensor, kind: Tensor, fall: Tensor) -> None:
         """Update what each kind of round gains, and how long lanes have gained nothing."""
         kicked = kind < 0
+        fall = fall.masked_fill(fall < _GAIN, 0)  # rounding differs between batches and must not decide
         at = kind.clamp_min(0)[:, None]
         old = gain.gather(1, at)[:, 0]
         new = torch.where(torch.isinf(old), fall, 0.5 * (old + fall))
         gain += 1e-4  # so that every kind gets its turn again
         gain.scatter_(1, at, new[:, None])
         gain.masked_fill_(kicked[:, None], math.inf)
-        lanes.idle = torch.where((fall > 1e-3) | kicked, 0, lanes.idle + 1)
+        lanes.idle = torch.where((fall > 0) | kicked, 0, lanes.idle + 1)
 
 
 def _varied(length: Tensor, decided: Tensor, count: int) -> Tensor:
@@ -207,6 +210,7 @@ def _shortest(lanes: Lanes, count: int) -> Lanes:
     each = len(lanes) // len(first)
     if each == count:
         return lanes
-    order = lanes.least.view(-1, each).argsort(dim=1, stable=True)[:, :count].sort(1).values
+    length = (lanes.least.clamp_min(1e-30).log() / _EQUAL).round()
+    order = length.view(-1, each).argsort(dim=1, stable=True)[:, :count].sort(1).values
     base = torch.arange(len(first), device=order.device)[:, None] * each
     return lanes.at((base + order).flatten())

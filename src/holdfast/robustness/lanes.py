@@ -163,7 +163,8 @@ def scores(rows: Rows, delta: Tensor) -> Tensor:
 
 def unit(move: Tensor) -> Tensor:
     """Return moves ``[..., n]`` of Euclidean length 1; zero stays zero."""
-    return move / torch.linalg.vector_norm(move, dim=-1, keepdim=True).clamp_min(1e-30)
+    length: Tensor = torch.linalg.vector_norm(move, dim=-1, keepdim=True)
+    return move / length.clamp_min(1e-30)
 
 
 def euclidean(move: Tensor) -> Tensor:

@@ -118,7 +118,7 @@ def _measure_slope(lanes: Lanes, seed: int, draw: int, count: int, share: float)
     margin = values(rows, torch.cat([lanes.delta[:, None], lanes.delta[:, None] + step], 1))
     rest = margin[:, :1] - margin[:, 1:] - torch.linalg.vecdot(step, lanes.normal[:, None])
     gram = step @ step.transpose(1, 2)
-    ridge = 1e-6 if gram.dtype == torch.float32 else 1e-13
+    ridge = 1e-4 if gram.dtype == torch.float32 else 1e-9
     gram = gram + ridge * reach.square() * torch.eye(count).to(gram)
     weight = torch.linalg.solve(gram, rest[..., None])
     lanes.normal = lanes.normal + (step * weight).sum(1)
