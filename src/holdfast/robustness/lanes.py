@@ -13,6 +13,7 @@ from holdfast.robustness.norms import L2, Norm
 from holdfast.robustness.rows import Rows, margin
 from holdfast.robustness.steps import clip
 
+_RIDGE = (1e-4, 1e-7)  # in single and double precision: less would amplify rounding
 _FIRST_CUT = 0.004  # the first shortening that is tried, as a share of the move
 
 
@@ -159,6 +160,16 @@ def scores(rows: Rows, delta: Tensor) -> Tensor:
     pieces = [slice(begin, begin + size) for begin in range(0, len(flat), size)]
     found = [rows.model(rows.at(row[piece]).points(flat[piece])) for piece in pieces]
     return torch.cat(found).view(r, q, -1) if found else delta.new_zeros(r, q, len(rows.model.classes))
+
+
+def fitted(step: Tensor, change: Tensor) -> Tensor:
+    """Return the smallest slopes ``[R, K, n]`` that explain the changes ``[R, Q, K]`` along steps ``[R, Q, n]``."""
+    gram = step @ step.transpose(1, 2)
+    ridge = _RIDGE[gram.dtype == torch.float64] * gram.diagonal(dim1=1, dim2=2).amax(1).clamp_min(1e-30)
+    eye = torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+    weight = torch.linalg.solve(gram + ridge[:, None, None] * eye, change)
+    slope: Tensor = weight.transpose(1, 2) @ step
+    return slope
 
 
 def unit(move: Tensor) -> Tensor:

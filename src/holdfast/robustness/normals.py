@@ -9,7 +9,7 @@ from torch import Tensor
 
 from holdfast.draws import normal
 from holdfast.models.model import Access
-from holdfast.robustness.lanes import Lanes, allowed, euclidean, smooth, unit, values
+from holdfast.robustness.lanes import Lanes, allowed, euclidean, fitted, smooth, unit, values
 
 _ANGLES = 5  # queries for the angle between the normal and its last estimate
 _NEAR = 0.5  # the distance of the points that measure the angle, as a share of the distance of samples
@@ -117,11 +117,7 @@ def _measure_slope(lanes: Lanes, seed: int, draw: int, count: int, share: float)
     )
     margin = values(rows, torch.cat([lanes.delta[:, None], lanes.delta[:, None] + step], 1))
     rest = margin[:, :1] - margin[:, 1:] - torch.linalg.vecdot(step, lanes.normal[:, None])
-    gram = step @ step.transpose(1, 2)
-    ridge = 1e-4 if gram.dtype == torch.float32 else 1e-9
-    gram = gram + ridge * reach.square() * torch.eye(count).to(gram)
-    weight = torch.linalg.solve(gram, rest[..., None])
-    lanes.normal = lanes.normal + (step * weight).sum(1)
+    lanes.normal = lanes.normal + fitted(step, rest[..., None])[:, 0]
 
 
 def _turn(lanes: Lanes) -> None:

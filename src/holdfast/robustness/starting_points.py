@@ -10,7 +10,7 @@ from torch import Tensor
 from holdfast.cases import ANY
 from holdfast.draws import normal
 from holdfast.models.model import Access
-from holdfast.robustness.lanes import Lanes, allowed, ask, euclidean, scores, smooth, unit
+from holdfast.robustness.lanes import Lanes, allowed, ask, euclidean, fitted, scores, smooth, unit
 from holdfast.robustness.norms import Norm
 from holdfast.robustness.rows import Rows
 
@@ -112,11 +112,7 @@ def _slopes(rows: Rows, seed: int, count: int) -> tuple[Tensor, Tensor]:
     step = torch.where((step < rows.low[:, None]) | (step > rows.high[:, None]), -step, step)
     step = allowed(rows, step)
     answer = scores(rows, torch.cat([torch.zeros_like(step[:, :1]), step], 1))
-    gram = step @ step.transpose(1, 2)
-    ridge = (1e-6 if gram.dtype == torch.float32 else 1e-13) * gram.diagonal(dim1=1, dim2=2).amax(1)
-    gram = gram + ridge[:, None, None] * torch.eye(count).to(gram)
-    weight = torch.linalg.solve(gram, answer[:, 1:] - answer[:, :1])  # [R, count, classes]
-    return answer[:, 0], weight.transpose(1, 2) @ step
+    return answer[:, 0], fitted(step, answer[:, 1:] - answer[:, :1])
 
 
 def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
