@@ -125,7 +125,10 @@ def _turn(lanes: Lanes) -> None:
     rows, whole, length = lanes.rows, lanes.delta, lanes.length
     normal = torch.where(lanes.normal < 0, lanes.normal * (whole > rows.low), lanes.normal * (whole < rows.high))
     ray = unit(whole)
-    across = unit(normal - torch.linalg.vecdot(normal, ray)[:, None] * ray) * euclidean(whole)[:, None]
+    rest = normal - torch.linalg.vecdot(normal, ray)[:, None] * ray
+    # Where the two agree, the rest is rounding and no direction.
+    across = rest / torch.maximum(euclidean(rest), 1e-4 * euclidean(normal)).clamp_min(1e-30)[:, None]
+    across = across * euclidean(whole)[:, None]
     low, high = torch.zeros_like(length), torch.full_like(length, math.pi / 2)
     angle = lanes.angle
     for _ in range(_TURNS):
