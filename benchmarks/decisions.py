@@ -171,7 +171,7 @@ def _foolbox(name: str, net: hf.TorchModel, case: int, queries: int, subsets: Te
             attack: Any = foolbox.attacks.BoundaryAttack(steps=queries, tensorboard=False)
         else:
             attack = foolbox.attacks.HopSkipJumpAttack(steps=64)
-        with contextlib.suppress(_SpentError):
+        with contextlib.suppress(_SpentError, ValueError):  # foolbox raises ValueError where it finds no first point
             attack(wrapped, rows.x.reshape(1, *rows.shape), rows.label, epsilons=None)
         found.append(model.radius)
     return torch.tensor(found)
