@@ -17,7 +17,7 @@ _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which n
 _STEPS = (300, 1500)  # of the search over conflicts, for L1 and L2, and for Linf; after them a program is faster
 _GROWTH = 2.0  # of a ball that holds no change
 _SAME = 1 + 1e-6  # two radii within this factor are one
-_TIE = 1e-5  # differences of two scores smaller than this share of the largest leaf are below the solver's tolerance
+_TIE = 2e-6  # the tolerance of the solver for each tree, as a share of the largest leaf
 
 
 class Nearest(NamedTuple):
@@ -88,7 +88,7 @@ class _Search:
         weight = value[:, pair[0]] - value[:, pair[1]]
         base = float(self.ensemble.base[pair[0]] - self.ensemble.base[pair[1]])
         largest = float(np.abs(weight).max())
-        slack = _TIE * largest
+        slack = _TIE * largest * self.geometry.leaves.count
         if self.ensemble.sums is np.float32:
             slack += 4 * float(np.finfo(np.float32).eps) * (largest * self.geometry.leaves.count + abs(base))
         return Demand(weight, base + (slack if strict or self.ensemble.mean else -slack))
