@@ -54,15 +54,11 @@ def from_sklearn(
     """
     _check(estimator)
     last, before, width = _split(estimator)
-    step = in_turn(before, width) if before else None
+    step = in_turn(before, width) if before and not _is_tree(last) else None
     names = list(classes) or [str(name) for name in last.classes_]
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
-        if step is not None:
-            raise HoldfastError(
-                f"a {type(last).__name__} after other steps is not supported: apply them before, and pass it alone."
-            )
-        model = trees(last, bounds, classes=names)
+        model = trees(estimator, bounds, classes=names)  # which folds scalers, exactly
     elif _is_nearest(last):
         model = of_estimator(last, bounds, classes=names, step=step)
     else:
