@@ -45,14 +45,14 @@ def _read(text: str, classes: tuple[str, ...]) -> TreeEnsemble:
     trees = [
         _tree(section, 1 if outputs == 1 else number % outputs) for number, section in enumerate(sections)
     ]
-    if "average_output" in header:  # the mean of the trees' scores decides as their sum does
-        for tree in trees:
-            tree.value = tree.value * (outputs / len(trees))
     columns = int(header["max_feature_idx"]) + 1
+    slope = float(next((word[8:] for word in words if word.startswith("sigmoid:")), 1))
+    if "average_output" in header:  # a forest: its raw scores are sums, and its probabilities are of their means
+        slope *= outputs / len(trees)
     settings: dict[str, Any] = {
         "names": _names(header["feature_names"]),
         "classes": classes,
-        "slope": float(next((word[8:] for word in words if word.startswith("sigmoid:")), 1)),
+        "slope": slope,
         "separate": words[0] in _SEPARATE,
         "source": "LightGBM",
     }

@@ -12,7 +12,7 @@ from holdfast.tree_ensembles.ensemble import LEAF, Floats, TreeEnsemble
 from holdfast.tree_ensembles.joined import Tree, joined
 from holdfast.tree_ensembles.parsing import reading_model, reals, wholes
 
-_BINARY = ("binary:logistic", "binary:logitraw")
+_BINARY, _RAW = "binary:logistic", "binary:logitraw"
 _MULTI = ("multi:softprob", "multi:softmax")
 _DELETED = 2**31 - 1  # the feature of a node that was cut off after training
 
@@ -75,7 +75,9 @@ def _checked(record: Any, best: int | None, classes: tuple[str, ...]) -> TreeEns
 
 def _read(learner: Any, best: int | None, classes: tuple[str, ...]) -> TreeEnsemble:
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
-    if objective not in (*_BINARY, *_MULTI):
+    if objective == _RAW:
+        raise HoldfastError(f"XGBoost decides {_RAW} at a score of 0.5, and not at 0: train with objective='{_BINARY}'.")
+    if objective not in (_BINARY, *_MULTI):
         raise HoldfastError(f"this XGBoost model predicts {objective}: expected a classifier of one label.")
     if booster["name"] != "gbtree":
         raise HoldfastError(f"XGBoost's booster {booster['name']} is not supported: train one with booster='gbtree'.")
@@ -111,7 +113,7 @@ def _base(given: Any, objective: str, outputs: int) -> Floats:
     """Return the scores before the first tree, ``[C]``, in single precision."""
     read = json.loads(given) if isinstance(given, str) else given
     base = np.broadcast_to(reals(read if isinstance(read, list | np.ndarray) else [read]).astype(np.float32), outputs)
-    if objective not in _BINARY:
+    if objective != _BINARY:
         return base.astype(np.float64)
     odds = np.float64(1 / base[0] - 1)  # a logarithm in double precision rounds as the library's does
     return np.array([0, -np.log(odds)], np.float32).astype(np.float64)
