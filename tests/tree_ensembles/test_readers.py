@@ -201,7 +201,7 @@ def catboost_record(leaves: list[list[float]], bias: list[float], loss: str) -> 
     return {
         "model_info": {"params": {"loss_function": {"type": loss}}},
         "features_info": {"float_features": COLUMNS},
-        "oblivious_trees": [{"splits": SPLITS[: len(some).bit_length()], "leaf_values": some} for some in leaves],
+        "oblivious_trees": [{"splits": SPLITS[: len(some).bit_length() - 1], "leaf_values": some} for some in leaves],
         "scale_and_bias": [2, bias],
     }
 

@@ -36,6 +36,11 @@ def _read(text: str, classes: tuple[str, ...]) -> TreeEnsemble:
     header, sections = _sections(text)
     words = header.get("objective", "none").split(" ")
     outputs = int(header["num_class"])
+    if words[0] == "none":
+        raise HoldfastError(
+            "this LightGBM model was trained with a loss of its own, so its classes are not known: train with "
+            "objective='binary' or 'multiclass'."
+        )
     if words[0] not in (*_ONE_LABEL, *_SEPARATE):
         raise HoldfastError(f"this LightGBM model predicts {words[0]}: expected a classifier of one label.")
     if not sections:
