@@ -8,7 +8,6 @@ from typing import Any
 
 import lightgbm
 import numpy as np
-import pandas as pd
 import pytest
 import xgboost
 from sklearn.decomposition import PCA
@@ -27,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import holdfast as hf
 from holdfast.tree_ensembles import from_catboost
-from test_readers import SMALL, catboost_record
+from tree_fits import SMALL, catboost_record
 from tree_models import table
 
 X, Y = table(classes=2)
@@ -37,8 +36,9 @@ OTHER = r"expected a tree classifier of scikit-learn, XGBoost, LightGBM or CatBo
 FITTED = r"this {} is not fitted: call fit first\."
 
 
-def _codes() -> pd.DataFrame:
+def _codes() -> Any:
     """Return a column whose categories tell the classes apart in no order."""
+    pd = pytest.importorskip("pandas")
     codes = np.where(Y == 1, 2 * np.arange(len(Y)) % 8, (2 * np.arange(len(Y)) + 1) % 8)
     return pd.DataFrame({"job": pd.Categorical(codes), "age": X[:, 0]})
 
@@ -211,9 +211,9 @@ def test_categories_of_catboost_are_refused() -> None:
     catboost = pytest.importorskip("catboost")
     frame = _codes().astype({"job": str})
     settings = {"iterations": 3, "verbose": 0, "cat_features": ["job"], "allow_writing_files": False}
-    with pytest.raises(hf.HoldfastError, match="^categorical features of CatBoost are not supported: encode such"):
+    with pytest.raises(hf.HoldfastError, match=r"^categorical features of CatBoost are not supported: encode such"):
         hf.trees(catboost.CatBoostClassifier(**settings).fit(frame, Y))
-    with pytest.raises(hf.HoldfastError, match="^this CatBoostClassifier is not fitted: call fit first.$"):
+    with pytest.raises(hf.HoldfastError, match=r"^this CatBoostClassifier is not fitted: call fit first\.$"):
         hf.trees(catboost.CatBoostClassifier())
 
 

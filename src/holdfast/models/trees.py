@@ -29,7 +29,6 @@ from holdfast.tree_ensembles import from_catboost, from_lightgbm, from_sklearn, 
 from holdfast.tree_ensembles.ensemble import TreeEnsemble
 from holdfast.tree_ensembles.files import read_trees
 from holdfast.tree_ensembles.scalers import before_scaling, split_pipeline
-from holdfast.tree_ensembles.scalers import before_scaling, split_pipeline
 
 _LIBRARIES = "scikit-learn, XGBoost, LightGBM or CatBoost"
 

@@ -47,9 +47,7 @@ def _read(text: str, classes: tuple[str, ...]) -> TreeEnsemble:
         raise HoldfastError("this LightGBM model has no trees: fit it first.")
     if outputs < 1 or len(sections) % outputs:
         raise ValueError("every round has one tree of each class")
-    trees = [
-        _tree(section, 1 if outputs == 1 else number % outputs) for number, section in enumerate(sections)
-    ]
+    trees = [_tree(section, 1 if outputs == 1 else number % outputs) for number, section in enumerate(sections)]
     columns = int(header["max_feature_idx"]) + 1
     slope = float(next((word[8:] for word in words if word.startswith("sigmoid:")), 1))
     if "average_output" in header:  # a forest: its raw scores are sums, and its probabilities are of their means

@@ -67,7 +67,9 @@ def _tree(tree: Any, outputs: int, column: int = 0, rate: float | None = None) -
         raise ValueError("every node has values of one label")
     value = _shares(values[:, 0]) if rate is None else rate * values[:, 0, 0]
     left, right = nodes["left_child"], nodes["right_child"]
-    return Tree(np.where(left == -1, LEAF, _split(nodes["feature"], left)), nodes["threshold"], left, right, value, column)
+    return Tree(
+        np.where(left == -1, LEAF, _split(nodes["feature"], left)), nodes["threshold"], left, right, value, column
+    )
 
 
 def _split(feature: Any, left: Any) -> Any:

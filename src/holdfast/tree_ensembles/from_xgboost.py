@@ -76,7 +76,9 @@ def _checked(record: Any, best: int | None, classes: tuple[str, ...]) -> TreeEns
 def _read(learner: Any, best: int | None, classes: tuple[str, ...]) -> TreeEnsemble:
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
     if objective == _RAW:
-        raise HoldfastError(f"XGBoost decides {_RAW} at a score of 0.5, and not at 0: train with objective='{_BINARY}'.")
+        raise HoldfastError(
+            f"XGBoost decides {_RAW} at a score of 0.5, and not at 0: train with objective='{_BINARY}'."
+        )
     if objective not in (_BINARY, *_MULTI):
         raise HoldfastError(f"this XGBoost model predicts {objective}: expected a classifier of one label.")
     if booster["name"] != "gbtree":
@@ -91,9 +93,7 @@ def _read(learner: Any, best: int | None, classes: tuple[str, ...]) -> TreeEnsem
     places = wholes(model["tree_info"])[: len(kept)]
     if len(places) != len(kept):
         raise ValueError("every tree adds to a class")
-    trees = [
-        _tree(tree, 1 if outputs == 1 else int(place)) for tree, place in zip(kept, places, strict=True)
-    ]
+    trees = [_tree(tree, 1 if outputs == 1 else int(place)) for tree, place in zip(kept, places, strict=True)]
     base = _base(parameters["base_score"], objective, outputs)
     names = tuple(map(str, learner.get("feature_names") or ()))
     settings = {"sums": np.float32, "names": names, "classes": classes, "source": "XGBoost"}
@@ -137,7 +137,5 @@ def _tree(tree: Any, column: int) -> Tree:
         place = np.cumsum(~cut) - 1
         kept = left != -1
         left, right = (np.where(kept, place[np.where(kept, child, 0)], child) for child in (left, right))
-        feature, threshold, left, right, value = (
-            part[~cut] for part in (feature, threshold, left, right, value)
-        )
+        feature, threshold, left, right, value = (part[~cut] for part in (feature, threshold, left, right, value))
     return Tree(feature, threshold, left, right, value, column)

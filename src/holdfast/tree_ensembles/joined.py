@@ -90,7 +90,9 @@ def _check_frame(source: str, sizes: list[int], base: Floats, columns: int, sett
     if base.ndim != 1 or len(base) < 2 or not np.isfinite(base).all():
         raise _damaged(source, "it needs a finite first score for each of two or more classes")
     if sum(sizes) * len(base) > _MOST_VALUES:
-        raise HoldfastError(f"this model of {source} has {sum(sizes)} nodes and {len(base)} classes, which is too large.")
+        raise HoldfastError(
+            f"this model of {source} has {sum(sizes)} nodes and {len(base)} classes, which is too large."
+        )
     names, classes = settings.get("names", ()), settings.get("classes", ())
     if names and len(names) != columns:
         raise _damaged(source, f"it names {len(names)} columns and has {columns}")

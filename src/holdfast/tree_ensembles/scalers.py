@@ -31,11 +31,19 @@ def split_pipeline(model: Any) -> tuple[list[Any], Any]:
     """
     from sklearn.pipeline import Pipeline
 
-    before: list[Any] = []
-    while isinstance(model, Pipeline) and model.steps:
-        before += [step for _, step in model.steps[:-1]]
-        model = model.steps[-1][1]
-    return [one for one in before if one is not None and not isinstance(one, str)], model
+    if not isinstance(model, Pipeline) or not model.steps:
+        return [], model
+    *before, (_, last) = model.steps
+    more, last = split_pipeline(last)
+    return [one for _, step in before for one in _single_steps(step)] + more, last
+
+
+def _single_steps(step: Any) -> list[Any]:
+    """Return the scalers that a step consists of."""
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return []
+    before, last = split_pipeline(step)
+    return [*before, last] if last is step else [*before, *_single_steps(last)]
 
 
 def before_scaling(ensemble: TreeEnsemble, steps: Sequence[Any], names: tuple[str, ...] = ()) -> TreeEnsemble:
