@@ -195,6 +195,8 @@ def linear(options: argparse.Namespace) -> None:
     for p in NORMS:
         exact = hf.ExactLinear(p)(cases, subsets).radius
         for kind in hf.Robustness.registry.classes().values():
+            if not kind.serves(cases.model):
+                continue
             radii = kind(p=p)(cases, subsets)  # type: ignore[call-arg]  # every method takes p
             ratio = radii.radius / exact
             table.append(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from holdfast.columns.column import LARGEST_WHOLE, Category, Column
 from holdfast.columns.frames import Values
-from holdfast.domain import HOT
+from holdfast.domain import HOT, Domain
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.settings import shown_value
 from holdfast.tensors import read_tensor
@@ -212,3 +212,12 @@ def read_pair(x: Any, witness: Any, width: int) -> tuple[Tensor, Tensor]:
             f"x and witness must be points [{width}], got {tuple(before.shape)} and {tuple(after.shape)}."
         )
     return before, after.to(before)
+
+
+def unscaled(domain: Domain, scales: Tensor, x: Tensor) -> Array:
+    """Return points ``[B, n]`` without their scale: whole numbers and categories exactly."""
+    values = (domain.nearest(x, x) * scales).numpy()
+    continuous = (domain.step == 0).numpy()
+    for group in domain.groups:
+        continuous[group.numpy()] = False
+    return np.where(continuous, values, values.round())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast.columns.changes import Change, number_changes, sentence
-from holdfast.columns.coding import decode_column, encode_column, kept, numbers_of, read_pair, read_points
+from holdfast.columns.coding import decode_column, encode_column, kept, numbers_of, read_pair, read_points, unscaled
 from holdfast.columns.column import Category, Column, Kind
 from holdfast.columns.csv_tables import read_csv_rows, read_values
 from holdfast.columns.frames import Values, check_names, check_same_names, read_frame, table_like
@@ -143,11 +143,7 @@ class Columns:
         return cls(tuple(read_columns(path)))
 
     def save(self, path: str | Path) -> None:
-        """Write the columns to a JSON file.
-
-        Raises:
-            HoldfastError: The file cannot be written.
-        """
+        """Write the columns to a JSON file."""
         write_columns(path, self.columns)
 
     # ------------------------------------------------------------------ what they are
@@ -228,22 +224,20 @@ class Columns:
         return torch.from_numpy(np.concatenate([encode_column(one, given[one.name]) for one in self.columns], axis=1))
 
     def matrix(self, frame: Any) -> np.ndarray[Any, Any]:
-        """Return the rows of a table as numbers for a classifier of tables, in the order of the coordinates.
+        """Return the rows of a table as numbers to train a classifier on, ``[B, n]``.
 
         Numbers are as they are, an ordered category is its place, and a category without an order is one column of 0
-        and 1 for each category. Train a classifier on this matrix, and give it to ``hf.trees`` with these columns.
+        and 1 for each category. Give the classifier to ``hf.trees`` or ``hf.from_sklearn`` with these columns.
 
         Args:
             frame: A table as for ``encode``.
-
-        Returns:
-            ``[B, n]`` in double precision.
-
-        Raises:
-            HoldfastError: As for ``encode``.
         """
         given = self._read(frame)
         return np.concatenate([numbers_of(one, given[one.name]) for one in self.columns], axis=1)
+
+    def unscaled(self, x: Tensor) -> np.ndarray[Any, Any]:
+        """Return points ``[B, n]`` in the numbers of ``matrix``; a point that is no row is read as the nearest one."""
+        return unscaled(self.domain(), self.scales, x)
 
     def _read(self, frame: Any) -> dict[str, Values]:
         given = read_frame(frame, self.names)

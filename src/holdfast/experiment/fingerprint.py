@@ -7,6 +7,7 @@ import hashlib
 from torch import Tensor, nn
 
 from holdfast.cases import Cases
+from holdfast.domain import Domain
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Model
 from holdfast.models.torch import TorchModel
@@ -30,13 +31,26 @@ def of_model(model: Model, name: str | None = None) -> str:
         digest = hashlib.sha256(_layers(model.module).encode())
         for key, value in sorted(model.module.state_dict().items()):
             digest.update(f"{key} ".encode() + _bytes(value))
+    elif (content := model.content()) is not None:
+        digest = hashlib.sha256(type(model).__qualname__.encode())
+        for key, value in sorted(content.items()):
+            digest.update(f"{key} ".encode() + _bytes(value))
     else:
         raise HoldfastError(
             f"a {type(model).__name__} has no weights to recognise it by: give the study a name for its model."
         )
+    if model.domain is not None:
+        digest.update(_domain(model.domain))
     for bound in (model.low, model.high):
         digest.update(b"none" if bound is None else _bytes(bound))
     return digest.hexdigest()[:16]
+
+
+def _domain(domain: Domain) -> bytes:
+    assert domain.rising is not None
+    assert domain.falling is not None
+    parts = (domain.step, domain.rising, domain.falling, *domain.groups)
+    return b"".join(map(_bytes, parts)) + f"{domain.hot!r}".encode()
 
 
 def _layers(module: nn.Module) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from holdfast.columns import Columns
 from holdfast.errors import HoldfastError, first_line
 from holdfast.settings import Count, read_setting, shown_value
 from holdfast.tensors import read_tensor
@@ -39,6 +40,22 @@ def read_bounds(
     if not bool((low < high).all()) or not bool(torch.isfinite(low + high).all()):
         raise HoldfastError(f"bounds must be finite with low < high, got {shown_bounds(low, high)}.")
     return low, high
+
+
+def bounds_of_table(columns: Columns, width: int, bounds: Any) -> tuple[Tensor, Tensor]:
+    """Return the bounds of a table for a classifier of ``width`` columns.
+
+    Raises:
+        HoldfastError: The classifier was trained on another matrix than that of the table, or bounds are given too.
+    """
+    if bounds is not None:
+        raise HoldfastError("columns state the bounds and the scale: leave out bounds and scale.")
+    if width != columns.width:
+        raise HoldfastError(
+            f"the classifier was trained on {width} columns, and columns.matrix gives {columns.width}: "
+            "train it on columns.matrix(table)."
+        )
+    return columns.bounds()
 
 
 def _pair(given: Any, name: str, expected: str) -> list[Tensor]:

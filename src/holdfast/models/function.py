@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from holdfast.cases import AskableModel
 from holdfast.chunks import chunked
+from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.models.calls import ModelCall
 from holdfast.models.frame import (
     Bound,
+    bounds_of_table,
     check_class_names,
     read_bounds,
     read_chunk,
@@ -45,6 +47,8 @@ class FunctionModel(AskableModel):
         classes: Names of the classes of a function that returns scores. Their number, or ``decisions=True`` and
             their names, for a function that returns decisions.
         decisions: Whether the function returns decisions. Default: whether ``classes`` is a number.
+        columns: The columns of a table: the function gets rows as ``columns.matrix`` gives them. They replace bounds,
+            and whole numbers and categories stay what they are.
         chunk: Rows that the function gets at once.
 
     Raises:
@@ -61,6 +65,7 @@ class FunctionModel(AskableModel):
         *,
         classes: Sequence[str] | int = (),
         decisions: bool | None = None,
+        columns: Columns | None = None,
         chunk: int = 1024,
     ):
         if not callable(function):
@@ -74,9 +79,12 @@ class FunctionModel(AskableModel):
             raise HoldfastError(f"classes must be at least 2, got {len(names)}.")
         chunk = read_chunk(chunk)
         self.access = Access.DECISIONS if decides else Access.SCORES
+        if columns is not None:
+            bounds = bounds_of_table(columns, columns.width, bounds)
+            self.dtype, self.domain, self.columns = torch.float64, columns.domain(), columns.names
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
-        self._function = _Function(function, len(names) if decides else None).eval()
+        self._function = _Function(function, len(names) if decides else None, columns).eval()
         self._names, self._chunk = names, chunk
         self._scores: Scores | None = None
 
@@ -127,13 +135,14 @@ class FunctionModel(AskableModel):
 class _Function(nn.Module):
     """A function of NumPy rows as a module; decisions become rows of zeros and a one."""
 
-    def __init__(self, function: Callable[[Any], Any], classes: int | None):
+    def __init__(self, function: Callable[[Any], Any], classes: int | None, columns: Columns | None):
         super().__init__()
-        self.function, self.decisions = function, classes
+        self.function, self.decisions, self.columns = function, classes, columns
 
     def forward(self, rows: Tensor) -> Tensor:
+        given = rows.detach().cpu()
         with ModelCall(rows):
-            answer = self.function(rows.detach().cpu().numpy())
+            answer = self.function(given.numpy() if self.columns is None else self.columns.unscaled(given))
         out = read_tensor(answer, "what the function returns", "numbers").to(rows.device)
         if self.decisions is None:
             if out.ndim != 2 or len(out) != len(rows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Protocol
@@ -142,6 +142,10 @@ class Model(ABC):
         """Return whether steps of this many rows are filled up with copies, to one of few batch sizes."""
         return False
 
+    def content(self) -> Mapping[str, Tensor] | None:
+        """Return all numbers that decide what the model computes, by name; None: it has none to recognise it by."""
+        return None
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about how the model was computed that the reader of results needs."""
@@ -253,7 +257,10 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
     """
     if method.needs <= model.access:
         return
-    fitting = [name for name, cls in registry.classes().items() if cls.requires <= model.access]
+    every = registry.classes().items()
+    fitting = [
+        name for name, cls in every if cls.requires <= model.access and getattr(cls, "serves", lambda _: True)(model)
+    ]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
     access = f"the {type(model).__name__} gives only {model.access}"
     raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {access}: {hint}.")

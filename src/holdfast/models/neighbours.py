@@ -97,6 +97,10 @@ class NeighboursModel(AskableModel):
         parts = chunked(lambda piece: self.scores(self.distances(rows[piece])), len(rows), self.chunk(rows))
         return torch.cat([part for _, part in parts])
 
+    def content(self) -> dict[str, Tensor]:
+        step = {} if self.step is None else {"weight": self.step.weight, "bias": self.step.bias}
+        return {"points": self.points, "labels": self.labels, "k": torch.tensor(self.k), **step}
+
     def distances(self, rows: Tensor) -> Tensor:
         """Return squared distances to all training points, and count the rows.
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from holdfast.domain import Domain
 from holdfast.errors import HoldfastError
 from holdfast.models.frame import (
     Bound,
+    bounds_of_table,
     check_class_names,
     read_bounds,
     read_class_names,
@@ -95,6 +97,14 @@ class TreeModel(AskableModel):
     def chunk(self, rows: Tensor, gradient: bool = True) -> int:
         return max(1, 2**22 // len(self.ensemble.roots))
 
+    def content(self) -> dict[str, Tensor]:
+        own = self.ensemble
+        kind = [own.single, own.sums is np.float32, own.mean, own.separate, own.slope]
+        return {name: torch.from_numpy(array) for name, array in vars(own).items() if isinstance(array, np.ndarray)} | {
+            "scale": self.scale,
+            "rounding": torch.tensor(kind, dtype=torch.float64),
+        }
+
     def check_ready(self) -> None:
         """Fitted trees are always ready."""
 
@@ -155,14 +165,8 @@ def trees(
 
 
 def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
-    if bounds is not None or scale is not None:
-        raise HoldfastError("columns state the bounds and the scale: leave out bounds and scale.")
-    if ensemble.columns != columns.width:
-        raise HoldfastError(
-            f"the classifier was trained on {ensemble.columns} columns, and columns.matrix gives {columns.width}: "
-            "train it on columns.matrix(table)."
-        )
-    return TreeModel(ensemble, columns.bounds(), columns.scales, columns.domain())
+    box = bounds_of_table(columns, ensemble.columns, scale if bounds is None else bounds)
+    return TreeModel(ensemble, box, columns.scales, columns.domain())
 
 
 def _from_object(model: Any) -> TreeEnsemble | None:

@@ -13,7 +13,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.models.model import Access, Model
 from holdfast.robustness.bisection import tighten
 from holdfast.robustness.ddn import ddn
-from holdfast.robustness.kinds import Attack, Moves
+from holdfast.robustness.kinds import Attack, Exact, Moves
 from holdfast.robustness.many_starts import many_starts, refine
 from holdfast.robustness.method import Robustness
 from holdfast.robustness.minnorm import MinNorm
@@ -123,7 +123,8 @@ class Judge(Attack):
         """Return this judge, or for a model without gradients the exact method made for it, or ``DecisionBased``."""
         if model.access >= Access.GRADIENTS:
             return self
-        exact = (cls for cls in Robustness.registry.classes().values() if cls.serves(model))
+        every = Robustness.registry.classes().values()
+        exact = (cls for cls in every if issubclass(cls, Exact) and cls.requires <= model.access and cls.serves(model))
         return next((cls(self.p) for cls in exact), self)  # type: ignore[call-arg]  # every method takes p
 
     def _first(self) -> MinNorm:

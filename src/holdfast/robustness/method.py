@@ -61,8 +61,8 @@ class Robustness(Settings, ABC):
 
     @classmethod
     def serves(cls, model: Model) -> bool:
-        """Return whether this method is made for this kind of model, so that ``Judge`` uses it there."""
-        return False
+        """Return whether this method measures this kind of model, if the model gives enough access."""
+        return True
 
     @property
     @final

@@ -64,6 +64,7 @@ class Geometry:
         up: Whether each threshold is crossed by a larger value.
         move: The smallest move of the feature across each threshold.
         distance: The length of this move; ``inf`` if it is not allowed.
+        gap: The distance of the interval of each condition, ``[D]``.
         leaf_distance: The distance of each leaf, ``[L]``; ``inf`` if it cannot be reached.
     """
 
@@ -102,6 +103,7 @@ class Geometry:
         upward, downward = leaves.first > here, leaves.last < here
         crossed = start + np.where(upward, leaves.first - 1, np.where(downward, leaves.last, 0))
         gap = np.where(upward | downward, self.distance[np.minimum(crossed, len(self.distance) - 1)], 0.0)
+        self.gap = gap
         if math.isinf(self.point.p):
             return leaves.most(gap)
         total = leaves.total(gap**self.point.p)
@@ -121,6 +123,14 @@ class Geometry:
         trees = np.cumsum(first[by_distance])
         enough = (trees == self.leaves.count) & (total <= 1e-9 * span) & np.isfinite(reached)
         return float(reached[enough.argmax()]) if enough.any() else math.inf
+
+    def farthest(self) -> float:
+        """Return a radius that holds every point that is not like a nearer one."""
+        finite = np.isfinite(self.distance)
+        largest = np.zeros(len(self.interval))
+        np.maximum.at(largest, self.leaves.owner[finite], self.distance[finite])
+        switches = np.full(len(self.point.groups), self.point.hot)  # a new category also leaves the present one
+        return float(np.linalg.norm(np.concatenate([largest, switches]), self.point.p))
 
     def moved(self, crossed: Integers, chosen: dict[int, int]) -> Floats:
         """Return the smallest move that crosses thresholds and chooses categories, ``[n]``.

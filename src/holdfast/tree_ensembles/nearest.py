@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holdfast.tree_ensembles.conflicts import solve_conflicts
 from holdfast.tree_ensembles.ensemble import Floats, TreeEnsemble
 from holdfast.tree_ensembles.geometry import Demand, Geometry, Point
 from holdfast.tree_ensembles.leaves import Leaves
-from holdfast.tree_ensembles.program import solve
+from holdfast.tree_ensembles.program import Answer, solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
+_STEPS = (300, 1500)  # of the search over conflicts, for L1 and L2, and for Linf; after them a program is faster
 _GROWTH = 2.0  # of a ball that holds no change
 _SAME = 1 + 1e-6  # two radii within this factor are one
 _TIE = 1e-5  # differences of two scores smaller than this share of the largest leaf are below the solver's tolerance
@@ -106,10 +108,10 @@ class _Search:
 
     def one(self, demands: list[Demand], pairs: list[tuple[int, int]], bound: float) -> float:
         """Look for the nearest point that meets demands; return a radius within which there is none."""
-        lower, farthest, strict = bound, self.farthest(), False
+        lower, farthest, strict = bound, self.geometry.farthest(), False
         radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
         while math.isfinite(lower) and lower < self.best:
-            answer = solve(self.geometry, demands, radius, self.nodes)
+            answer = self.solve(demands, radius)
             lower, length = max(lower, min(answer.lower, radius)), math.inf
             if answer.move is not None:
                 length = self.record(answer.move)
@@ -125,6 +127,19 @@ class _Search:
             radius = min(self.best, length if math.isfinite(length) else max(radius * _GROWTH, 1e-12))
         return lower
 
+    def solve(self, demands: list[Demand], radius: float) -> Answer:
+        """Find the nearest point inside a ball that meets demands: by conflicts of leaves, or else by a program."""
+        point, lower = self.geometry.point, 0.0
+        if len(demands) == 1 and not point.groups and not point.grid.any():
+            answer = solve_conflicts(self.geometry, demands[0], radius, _STEPS[math.isinf(point.p)])
+            if answer.settled:
+                return answer
+            lower = answer.lower
+            if answer.move is not None:
+                radius = min(radius, self.record(answer.move))
+        answer = solve(self.geometry, demands, radius, self.nodes)
+        return answer._replace(lower=max(lower, answer.lower))
+
     def record(self, move: Floats) -> float:
         """Keep a move if it changes the decision; return its length, or ``inf``."""
         if not self.changed(move):
@@ -133,11 +148,3 @@ class _Search:
         if length < self.best:
             self.best, self.move = length, move
         return length
-
-    def farthest(self) -> float:
-        """Return a radius that holds every point that is not like a nearer one."""
-        finite = self.geometry.distance[np.isfinite(self.geometry.distance)]
-        owner = self.geometry.leaves.owner[np.isfinite(self.geometry.distance)]
-        largest = np.zeros(len(self.geometry.interval))
-        np.maximum.at(largest, owner, finite)
-        return float(np.linalg.norm(largest, self.geometry.point.p))

@@ -21,6 +21,7 @@ from holdfast.tree_ensembles.geometry import Demand, Geometry
 from holdfast.tree_ensembles.leaves import Bools
 
 _GAP = 1e-7  # relative difference of the two bounds of a program that is solved
+_OBJECTIVE = 10.0  # the objective at the radius of the ball
 _EDGE = 1e-6  # how far a program reaches beyond its ball, so that rounding excludes nothing
 
 
@@ -230,12 +231,15 @@ class _Program:
         whole = np.zeros(self._columns)
         whole[: len(self.thresholds)] = 1
         whole[self._switch : self._switch + 2 * len(self.groups)] = 1
+        # The solver also accepts an absolute difference of 1e-6 between its bounds.
+        self._unit = _OBJECTIVE / (self.radius if math.isinf(self.p) else self.radius**self.p)
         result = milp(
-            self.cost,
+            self.cost * self._unit,
             integrality=whole,
             bounds=Bounds(0, self.top),
             constraints=LinearConstraint(matrix, low, high),
-            options={"node_limit": nodes, "mip_rel_gap": _GAP},
+            # With presolve, the HiGHS of SciPy 1.17 gave a wrong optimum for a small program of this kind.
+            options={"node_limit": nodes, "mip_rel_gap": _GAP, "presolve": False},
         )
         return self._answer(result)
 
@@ -243,7 +247,7 @@ class _Program:
         if result.status == 2:  # no point inside the ball
             return Answer(None, self.radius, True)
         bound = getattr(result, "mip_dual_bound", None)
-        bound = 0.0 if bound is None or not math.isfinite(bound) else max(0.0, bound)
+        bound = 0.0 if bound is None or not math.isfinite(bound) else max(0.0, bound / self._unit)
         lower = bound if math.isinf(self.p) else bound ** (1 / self.p)
         if result.x is None:
             return Answer(None, min(lower, self.radius), False)

@@ -7,9 +7,10 @@ from typing import Any
 
 from torch import nn
 
+from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.models.affine import AffineMap
-from holdfast.models.frame import Bound
+from holdfast.models.frame import Bound, bounds_of_table
 from holdfast.models.neighbours import NeighboursModel, of_estimator
 from holdfast.models.sklearn.kernels import kernel_machine
 from holdfast.models.sklearn.likelihoods import likelihoods
@@ -22,12 +23,17 @@ from holdfast.models.trees import TreeModel, trees
 
 
 def from_sklearn(
-    estimator: Any, bounds: tuple[Bound, Bound] | None = None, *, classes: Sequence[str] = ()
+    estimator: Any,
+    bounds: tuple[Bound, Bound] | None = None,
+    *,
+    columns: Columns | None = None,
+    classes: Sequence[str] = (),
 ) -> TorchModel | NeighboursModel | TreeModel:
     """Make a model of a fitted classifier of scikit-learn, in double precision and with gradients where there are any.
 
     Its decisions are those of ``predict``. Steps of a pipeline before the classifier are folded into one affine map,
-    so inputs, bounds and radii are in the units of the pipeline's own input.
+    and scalers before trees into their thresholds, so inputs, bounds and radii are in the units of the pipeline's own
+    input.
 
     | classifier | scores | model |
     |---|---|---|
@@ -44,6 +50,8 @@ def from_sklearn(
     Args:
         estimator: The classifier, or a pipeline that ends in one.
         bounds: The box that inputs live in, ``(low, high)``; None: inputs are not bounded.
+        columns: The columns of the table that the estimator was fitted on, as ``columns.matrix(table)``. They replace
+            bounds, and whole numbers and categories stay what they are.
         classes: Names of the classes. Default: the estimator's ``classes_``.
 
     Returns:
@@ -54,16 +62,21 @@ def from_sklearn(
     """
     _check(estimator)
     last, before, width = _split(estimator)
-    step = in_turn(before, width) if before and not _is_tree(last) else None
+    step = None if _is_tree(last) else _before(before, width, columns)
     names = list(classes) or [str(name) for name in last.classes_]
+    if columns is not None:
+        bounds = bounds_of_table(columns, width, bounds)
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
-        model = trees(estimator, bounds, classes=names)  # which folds scalers, exactly
+        box = None if columns is not None else bounds
+        model = trees(estimator, box, columns=columns, classes=names)  # folds scalers into thresholds
     elif _is_nearest(last):
         model = of_estimator(last, bounds, classes=names, step=step)
     else:
         model = TorchModel(_module(last, step, width), bounds, classes=names)
     model.columns = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
+    if columns is not None:
+        model.domain = columns.domain()
     return model
 
 
@@ -106,6 +119,15 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
     if before and not width:
         raise refused(first, "it does not say how many columns its input has")
     return last, before, width
+
+
+def _before(steps: list[Any], width: int, columns: Columns | None) -> AffineMap | None:
+    """Return the steps before a classifier, after the scales of columns, as one map; None if there is none."""
+    step = in_turn(steps, width) if steps else None
+    if columns is None:
+        return step
+    scaling = AffineMap.scaling(columns.scales, [0.0] * columns.width)
+    return scaling if step is None else scaling.then(step)
 
 
 def _has_several_labels(estimator: Any) -> bool:
