@@ -11,6 +11,7 @@ from torch import Tensor
 
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
+from holdfast.columns import Cell
 from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
 from holdfast.models.model import Queries
@@ -44,6 +45,7 @@ class Explanation:
         new_probability: The probabilities of the new classes after the changes; NaN if there is none.
         bound: Which side of the true radius the radii lie on.
         proven: Whether it is proven that no smaller change exists.
+        lower: Proven lower bounds on the radii; 0 where nothing is known.
         uncertain: The share of features whose rank is uncertain; None if unknown.
         cost: Rows put through the model for the ranking.
         judging: Rows put through the model for the radii.
@@ -53,7 +55,10 @@ class Explanation:
         key: The key of its ranking in a store; empty if it is not stored.
         text: The text, if the input is one.
         spans: The start and end of each word in the text, by feature.
-        replacements: Real words that the smallest change leads to, by feature.
+        replacements: Real words or values that the smallest change leads to, by feature.
+        witness: The inputs after the changes, ``[2, *shape]``, if the model has a domain: in a row of a table, adding a
+            move may round a number. None otherwise.
+        cells: The columns, if the input is a row of a table.
         extra: Further facts for this kind of input: pairs of a name and a value.
     """
 
@@ -72,6 +77,7 @@ class Explanation:
     new_probability: tuple[float, float]
     bound: str = "upper"
     proven: tuple[bool, bool] = (False, False)
+    lower: tuple[float, float] = (0.0, 0.0)
     uncertain: float | None = None
     cost: Queries = field(default_factory=Queries)
     judging: Queries = field(default_factory=Queries)
@@ -82,6 +88,8 @@ class Explanation:
     text: str = ""
     spans: tuple[tuple[int, int], ...] = ()
     replacements: Mapping[int, str] = field(default_factory=dict)
+    witness: Tensor | None = None
+    cells: tuple[Cell, ...] = ()
     extra: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -123,6 +131,14 @@ class Explanation:
         if math.isinf(self.radius[which]):
             return "unreachable (proven)" if self.proven[which] else "censored"
         return f"at least {self.radius[which]:.4g}" if self.bound == "lower" else f"{self.radius[which]:.4g}"
+
+    def bound_text(self, which: int) -> str:
+        """Return what is known of a finite radius: ``"exact"``, or on which side the true one lies."""
+        if self.bound != "exact":
+            return f"{self.bound} bound"
+        if self.proven[which]:
+            return "exact"
+        return f"upper bound, at least {self.lower[which]:.4g}" if self.lower[which] > 0 else "upper bound"
 
     def change_text(self, which: int) -> str:
         """Return the effect of a smallest change as text; ``which`` is an index of ``SUBSETS``."""
@@ -219,6 +235,8 @@ def judge_ranking(
             new_probability=_pair(after[case]),
             bound=radii.bound,
             proven=(bool(radii.proven[case, MOVED]), bool(radii.proven[case, HELD])),
+            lower=_pair(radii.lower[case]),
+            witness=None if model.domain is None else radii.witness[case].cpu(),
             uncertain=None if ranking.uncertain is None else float(ranking.uncertain[case]),
             judging=radii.queries,
             notes=_notes(ranking, radii, case, int(relevant[case, 0].sum())),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -97,3 +98,28 @@ def test_california_housing_is_read_from_a_file(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(hf.HoldfastError, match="it has no column 'MedInc'"):
         hf.data.california_housing(path)
+
+
+def test_the_embedded_trees_score_as_xgboost_does(tmp_path: Path) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    table, model = hf.data.adult(), hf.data.adult_trees()
+    assert model.classes == table.classes
+    file = files("holdfast.data") / "files" / "adult-trees.json"
+    booster = xgboost.Booster(model_file=str(file))
+    matrix = table.columns.matrix(table.columns.decode(table.x))
+    theirs = torch.from_numpy(booster.predict(xgboost.DMatrix(matrix), output_margin=True))
+    scores = model(table.x)
+    assert torch.equal(scores[:, 1] - scores[:, 0], theirs.double())
+    assert (scores.argmax(1) == table.y).double().mean() == pytest.approx(0.8655)
+    assert len(file.read_bytes()) < 150_000
+
+
+def test_the_embedded_trees_keep_the_columns_that_they_were_trained_on() -> None:
+    columns = hf.data.adult().columns
+    freer = hf.Columns(tuple(replace(one, fixed=False, rising=False) for one in columns))
+    model = hf.data.adult_trees(freer)
+    assert model.domain is not None
+    assert model.domain.rising is not None
+    assert not bool(model.domain.rising.any())
+    with pytest.raises(hf.HoldfastError, match=r"^the trees for Adult read its columns .* got age, workclass\.$"):
+        hf.data.adult_trees(hf.Columns(columns.columns[:2]))

@@ -23,7 +23,7 @@ from holdfast.version import __version__
 
 _COMMANDS = {
     "demo": "Run the paper's MNIST experiment on a few digits and make a page of it.",
-    "explain": "Find the features that the prediction for one image or text depends on.",
+    "explain": "Find the features that the prediction for one image, text or row of a table depends on.",
     "robustness": "Measure how small a change, inside some features, changes a prediction.",
     "list": "Show explainers, criteria, robustness methods and everything else that has a name.",
     "run": "Compute an experiment, or what is missing of it.",

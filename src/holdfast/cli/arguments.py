@@ -15,11 +15,11 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
 from holdfast.data import read_photo
-from holdfast.errors import HoldfastError, first_line
+from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.explainers.explainer import Explainer
 from holdfast.explainers.gradients import ExpectedGradients, Grad
 from holdfast.explainers.random import Random
-from holdfast.modalities.modality import Modality, Subject
+from holdfast.modalities.modality import Modality, RowSource, Subject
 from holdfast.modalities.pixels import grey_image
 from holdfast.ranking import check_size
 from holdfast.reference import RandomWords
@@ -69,7 +69,7 @@ def subset(cases: Cases, text: str, seed: int) -> Tensor:
 
     Args:
         cases: One case.
-        text: ``all``, ``top:20%``, ``rest:20%`` or ``random:20%``.
+        text: ``all``, ``top:20%``, ``rest:20%`` or ``random:20%``; for tables also names of columns.
         seed: Seed of a random subset.
 
     Returns:
@@ -79,6 +79,9 @@ def subset(cases: Cases, text: str, seed: int) -> Tensor:
         HoldfastError: The text is malformed.
     """
     kind, _, share = text.partition(":")
+    names = cases.features.names
+    if names is not None and not share and text != "all":
+        return _named(text, list(names[0]), cases)
     if text == "all":
         return torch.ones(1, cases.features.count, dtype=torch.bool, device=cases.x.device)
     try:
@@ -90,6 +93,44 @@ def subset(cases: Cases, text: str, seed: int) -> Tensor:
     explainer = Random(seed) if kind == "random" else Grad()
     chosen = explainer(cases).top([part])[:, 0]
     return ~chosen if kind == "rest" else chosen
+
+
+def _named(text: str, known: list[str], cases: Cases) -> Tensor:
+    """Return the features of some names, separated by commas."""
+    chosen = torch.zeros(1, cases.features.count, dtype=torch.bool, device=cases.x.device)
+    for name in listed(text):
+        if name not in known:
+            raise unknown_name("column that may move", name, known)
+        chosen[0, known.index(name)] = True
+    return chosen
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    """Return names that are separated by commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def row_source(
+    table: Path | None,
+    row: int | None,
+    columns: Path | None,
+    changed: tuple[str | None, str | None, str | None],
+    classes: str | None,
+    label_column: str | None,
+) -> RowSource | None:
+    """Return the row of a table that the options name; None if they name none.
+
+    Args:
+        table: The .csv file.
+        row: The number of the row.
+        columns: The file that says what the columns are.
+        changed: Columns that are fixed, that rise and that fall, separated by commas.
+        classes: Names of the classes, separated by commas.
+        label_column: The column with the class.
+    """
+    fixed, rising, falling = map(listed, changed)
+    source = RowSource(table, row, columns, fixed, rising, falling, listed(classes), label_column)
+    return source if source.named else None
 
 
 def masked(subject: Subject, cases: Cases, path: Path, resize: bool) -> Tensor:
@@ -179,6 +220,7 @@ class Wanted:
         objective: The criterion that Greedy methods optimise; None: the default.
         reference: The value that replaces removed features; None: the default.
         seed: Seed of all random draws.
+        budget: How many features an explainer with a budget chooses; None: the relevant ones.
     """
 
     size: float | int
@@ -186,6 +228,7 @@ class Wanted:
     objective: str | None
     reference: str | None
     seed: int
+    budget: float | int | None = None
 
     def check(self, names: Sequence[str]) -> None:
         """Check the options against the explainers.
@@ -218,7 +261,7 @@ class Wanted:
 
     def _with_settings(self, made: Any, words: RandomWords | None) -> Explainer:
         known = {field.name for field in fields(made)}
-        settings: dict[str, Any] = {"budget": self.size, "seed": self.seed}
+        settings: dict[str, Any] = {"budget": self.size if self.budget is None else self.budget, "seed": self.seed}
         if "robustness" in known:
             settings["robustness"] = replace(made.robustness, p=self.p)
         search = getattr(getattr(made, "objective", None), "robustness", None)

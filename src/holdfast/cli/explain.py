@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Table as Rich
 from rich.text import Text as RichText
 
 from holdfast.cases import ANY, Cases
@@ -21,6 +21,8 @@ from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.explanation import SUBSETS, Explanation, explain_cases
 from holdfast.modalities.modality import Modality, Source, Stretch, Subject
+from holdfast.table import Table
+from holdfast.table import text as plain_text
 from holdfast.templates import shade
 from holdfast.version import __version__
 
@@ -33,6 +35,14 @@ def explain(
     digit: options.Digit = None,
     photo: options.Photo = None,
     text: options.Text = None,
+    table: options.Table = None,
+    row: options.Row = None,
+    columns: options.ColumnsFile = None,
+    fixed: options.Fixed = None,
+    rising: options.Rising = None,
+    falling: options.Falling = None,
+    classes: options.Classes = None,
+    label_column: options.LabelColumn = None,
     model: options.Model = None,
     methods: options.Methods = None,
     objective: options.Objective = None,
@@ -49,11 +59,13 @@ def explain(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Find the features that the prediction for one image or text depends on."""
-    source = Source(image, digit, photo, text, model, resize, device)
+    """Find the features that the prediction for one image, text or row of a table depends on."""
+    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), classes, label_column)
+    source = Source(image, digit, photo, text, model, resize, device, rows)
     modality = Modality.of(source)
     size = modality.top if top is None else arguments.size(top)
-    wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed)
+    budget = 1.0 if modality.ranks_all else None
+    wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed, budget)
     path = arguments.output(out, modality)
     arguments.usable_device(device)
     names = list(dict.fromkeys(map(str.strip, (modality.explainer if methods is None else methods).split(","))))
@@ -91,7 +103,7 @@ def _explained(
 
 def _print(subject: Subject, explanations: list[Explanation], norm: str, path: Path) -> None:
     for one in explanations:
-        table = Table(show_header=False)
+        table = Rich(show_header=False)
         if one.text:
             console.print(_highlighted(list(subject.modality.shown(one, one.method).stretches)), highlight=False)
         else:
@@ -107,15 +119,31 @@ def _print(subject: Subject, explanations: list[Explanation], norm: str, path: P
             table.add_row("order not certain for", f"{one.uncertain:.0%} of the features")
         table.add_row("model rows", f"{one.cost.forward:,} to explain, {one.judging.forward:,} to judge")
         console.print(table)
+        _print_table(subject.modality.table(one))
         for note in one.notes:
             console.print(f"note: {note}", highlight=False, markup=False)
     console.print(f"written: {path}", soft_wrap=True, highlight=False, markup=False)
 
 
+def _print_table(given: Table | None) -> None:
+    """Print a table of a modality, with its note below."""
+    if given is None:
+        return
+    table = Rich()
+    for name in given.columns:
+        table.add_column(name)
+    for row in given.rows:
+        table.add_row(*(escape(plain_text(cell)) for cell in row))
+    console.print(table)
+    console.print(given.note, highlight=False, markup=False)
+
+
 def _radius(explanation: Explanation, which: int) -> str:
     if which == 1 and explanation.top >= len(explanation.order):
         return f"no {explanation.features.kind} are left to move"
-    bound = f" ({explanation.bound} bound)" if explanation.new_class[which] >= 0 else ""
+    bound = f" ({explanation.bound_text(which)})" if explanation.new_class[which] >= 0 else ""
+    if explanation.new_class[which] < 0 and explanation.proven[which] and math.isinf(explanation.radius[which]):
+        return "unreachable: proven that no change inside the bounds does it"
     return f"{explanation.radius_text(which)}{bound}, {explanation.change_text(which)}"
 
 
@@ -160,6 +188,7 @@ def _plain(subject: Subject, one: Explanation) -> dict[str, Any]:
         **subject.modality.plain(one),
         "radius": {s: None if math.isinf(one.radius[k]) else one.radius[k] for k, s in enumerate(SUBSETS)},
         "proven": dict(zip(SUBSETS, one.proven, strict=True)),
+        "at least": {s: None if math.isinf(one.lower[k]) else one.lower[k] for k, s in enumerate(SUBSETS)},
         "new class": {
             s: None if one.new_class[k] < 0 else one.classes[one.new_class[k]] for k, s in enumerate(SUBSETS)
         },

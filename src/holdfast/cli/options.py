@@ -14,11 +14,25 @@ ImageFile = Annotated[
 Digit = Annotated[int | None, typer.Option(help="An embedded test digit, 0 to 999, instead of a file.")]
 Photo = Annotated[int | None, typer.Option(help="A photograph that comes with a package, by number.")]
 Text = Annotated[str | None, typer.Option(help="A text instead of an image.")]
+Table = Annotated[
+    Path | None, typer.Option(help="A .csv file with names of columns; its rows are inputs. Default: Adult, embedded.")
+]
+Row = Annotated[int | None, typer.Option(min=0, help="The row of the table to explain, from 0.")]
+ColumnsFile = Annotated[
+    Path | None,
+    typer.Option("--columns", help="What the columns are, written by Columns.save. Default: found out from the table."),
+]
+Fixed = Annotated[str | None, typer.Option(help="Columns that never change, besides those that --columns says.")]
+Rising = Annotated[str | None, typer.Option(help="Columns whose values may only become larger, separated by commas.")]
+Falling = Annotated[str | None, typer.Option(help="Columns whose values may only become smaller.")]
+Classes = Annotated[str | None, typer.Option(help="Names of the classes of --model for a table, separated by commas.")]
+LabelColumn = Annotated[str | None, typer.Option(help="The column of --table with the class, which the model ignores.")]
 Model = Annotated[
     str | None,
     typer.Option(
         help="For images: digits, imagenet (default with --photo), torchvision:NAME or timm:NAME. For texts: topics "
-        "(default), a file that holdfast train wrote, or huggingface:NAME."
+        "(default), a file that holdfast train wrote, or huggingface:NAME. For tables: a file of trees (.json, .ubj, "
+        ".txt, .skops), or adult-trees (default without --table)."
     ),
 ]
 FeatureKind = Annotated[
@@ -29,7 +43,7 @@ Methods = Annotated[
     typer.Option(
         "--method",
         help="An explainer, or several separated by commas; holdfast list shows them. Default: greedy-as-quick, for "
-        "texts greedy-as-words.",
+        "texts greedy-as-words, for tables greedy.",
     ),
 ]
 Objective = Annotated[
@@ -44,7 +58,8 @@ Reference = Annotated[
     typer.Option(help="What replaces a removed feature: a number, blur, mean or uniform; for texts words or a number."),
 ]
 Top = Annotated[
-    str | None, typer.Option(help="How many features are relevant: 20% (default) or a number; 5 words (default).")
+    str | None,
+    typer.Option(help="How many features are relevant: 20% (default) or a number; 5 words or 3 columns (default)."),
 ]
 Norm = Annotated[str, typer.Option("--p", help="The norm of the change: 1, 2 or inf.")]
 Resize = Annotated[bool, typer.Option("--resize", help="Scale the image of a digit, and a mask, to fit.")]

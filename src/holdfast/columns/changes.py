@@ -77,6 +77,16 @@ class Change:
             return f"{_signed(100 * self.amount)} % of the range"
         return f"{_signed(self.amount)} {self.column.scaled_by or f'× {self.column.scale:,g}'}"
 
+    @property
+    def scales_text(self) -> str:
+        """By how many scales it changes, for readers, such as ``"+1.9 sd (+5 places)"`` or ``"another category"``."""
+        if self.column.kind == "categorical":
+            return "another category"
+        if self.column.kind == "ordered":
+            unit = {"": "scales", "range": "ranges"}.get(self.column.scaled_by, self.column.scaled_by)
+            return f"{_signed(self.amount)} {unit} ({self.amount_text})"
+        return self.amount_text or _signed(self.amount)
+
     def rounded(self, digits: int) -> Decimal:
         """Return the new number with fewer digits, rounded away from the original one.
 
@@ -126,8 +136,22 @@ def _nothing_else(others: int) -> str:
         return "There are no other columns that could change."
     if others == 1:
         return "No change of the other column within its range does it."
-    number = _WORDS[others] if others < len(_WORDS) else f"{others:,}"
-    return f"No change of the other {number} columns within their ranges does it."
+    return f"No change of the other {count_text(others)} columns within their ranges does it."
+
+
+def count_text(count: int) -> str:
+    """Return a number of things for a sentence: as a word up to twelve."""
+    return _WORDS[count] if count < len(_WORDS) else f"{count:,}"
+
+
+def value_text(column: Column, value: Category) -> str:
+    """Return a value for readers, with its unit; a number with many digits is rounded to seven."""
+    if column.kind != "numeric":
+        return _with_unit(_category(value), column.unit)
+    number = Decimal(repr(float(value)))
+    return _with_unit(
+        _number(_cut(number, Decimal(1).scaleb(number.adjusted() - _SHORT + 1), ROUND_HALF_EVEN)), column.unit
+    )
 
 
 def number_changes(column: Column, before: Category, after: Category) -> float:

@@ -24,6 +24,7 @@ from holdfast.columns.stored import columns_of
 from holdfast.data.idx import read_bytes
 from holdfast.errors import HoldfastError
 from holdfast.files import reading, shown
+from holdfast.models.trees import TreeModel, trees
 
 INCOMES = ("<=50K", ">50K")
 """Names of the classes of Adult: incomes of up to 50,000 US dollars a year, and larger ones."""
@@ -84,6 +85,34 @@ def adult(root: str | os.PathLike[str] | None = None) -> Table:
         return _adult(Path(root), columns)
     with as_file(folder / "adult-2000.csv.gz") as path:
         return _adult(path, columns)
+
+
+def adult_trees(columns: Columns | None = None) -> TreeModel:
+    """Return the boosted trees for Adult that the package contains. XGBoost made them and is not needed to read them.
+
+    They were trained on the rows of Adult that the package does not contain; ``MODEL-adult-trees.md`` says how, how
+    often they are right, and what they must not be used for.
+
+    Args:
+        columns: The columns of ``adult()``, or the same ones with other ranges, or other ones fixed or rising. None:
+            those of ``adult()``.
+
+    Returns:
+        The model, with the classes ``INCOMES``.
+
+    Raises:
+        HoldfastError: The columns are others.
+    """
+    folder = files("holdfast.data") / "files"
+    own = Columns(tuple(columns_of((folder / "adult-columns.json").read_text(encoding="utf-8"))))
+    if columns is not None and [(one.name, one.kind, one.categories) for one in columns] != [
+        (one.name, one.kind, one.categories) for one in own
+    ]:
+        raise HoldfastError(
+            f"the trees for Adult read its columns {', '.join(own.names)}, got {', '.join(columns.names)}."
+        )
+    with as_file(folder / "adult-trees.json") as path:
+        return trees(path, columns=columns or own, classes=INCOMES)
 
 
 def adult_texts(path: Path) -> dict[str, list[str]]:

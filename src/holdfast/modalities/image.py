@@ -37,14 +37,15 @@ class ImageModality(Modality):
 
     def accepts(self, source: Source) -> bool:
         return source.digit is not None or (
-            source.photo is None and source.text is None and source.model in (None, "digits")
+            source.photo is None and source.text is None and source.rows is None and source.model in (None, "digits")
         )
 
     def read(self, source: Source) -> Subject:
         named = sum(one is not None for one in (source.file, source.digit, source.photo, source.text))
         if named != 1:
             images = "an image file, an embedded digit with --digit, a photograph with --photo"
-            raise HoldfastError(f"name {'only ' if named else ''}one of: {images}, a text with --text.")
+            rows = "a text with --text, a row of a table with --row"
+            raise HoldfastError(f"name {'only ' if named else ''}one of: {images}, {rows}.")
         if source.model not in (None, "digits"):
             raise HoldfastError("--digit is for the digit network: leave --model out.")
         network = mnist_cnn().on(source.device)

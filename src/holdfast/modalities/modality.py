@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.cases import AskableModel, Cases
+from holdfast.columns import Cell, Columns
+from holdfast.errors import HoldfastError
 from holdfast.explanation import SUBSETS, Explanation
 from holdfast.features import Features
-from holdfast.models.torch import TorchModel
 from holdfast.reference import RandomWords
 from holdfast.registry import Registry
-from holdfast.robustness import Judge
-from holdfast.table import number
+from holdfast.robustness import Judge, Radii
+from holdfast.table import Table, number
 from holdfast.text import Sentences, TextModel
 
 
@@ -33,6 +34,7 @@ class Source:
         model: The name of the network; None: the default of the modality.
         resize: Whether an image is scaled to the size of the network's inputs.
         device: Where the network computes.
+        rows: A row of a table, and what is stated about its columns; None: nothing.
     """
 
     file: Path | None = None
@@ -42,6 +44,45 @@ class Source:
     model: str | None = None
     resize: bool = False
     device: str = "cpu"
+    rows: RowSource | None = None
+
+    @property
+    def named(self) -> list[str]:
+        """What is named: the options that say which input is meant."""
+        given = {"an image file": self.file, "--digit": self.digit, "--photo": self.photo, "--text": self.text}
+        rows = [] if self.rows is None else self.rows.named
+        return [name for name, value in given.items() if value is not None] + rows[:1]
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """A row of a table that a command names.
+
+    Attributes:
+        table: A .csv file; None: the table that comes with the package.
+        row: The number of the row, from 0.
+        columns: A file that ``Columns.save`` wrote; None: the columns are found out from the table.
+        fixed: Names of further columns that never change.
+        rising: Names of further columns whose values may only become larger.
+        falling: Names of further columns whose values may only become smaller.
+        classes: Names of the classes.
+        label_column: The column of the table with the class, which the model does not see.
+    """
+
+    table: Path | None = None
+    row: int | None = None
+    columns: Path | None = None
+    fixed: tuple[str, ...] = ()
+    rising: tuple[str, ...] = ()
+    falling: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    label_column: str | None = None
+
+    @property
+    def named(self) -> list[str]:
+        """The options that are given."""
+        names = [field.name for field in fields(self) if getattr(self, field.name) not in (None, ())]
+        return [f"--{name.replace('_', '-')}" for name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +98,18 @@ class Subject:
         crop: The side of the central crop of a photograph, as a share of its shorter side.
         sentences: The tokens of the text; None for other inputs.
         text_model: The model with its tokenizer; None for other inputs.
+        columns: The columns of the table, if the input is a row of one.
     """
 
     modality: Modality
-    model: TorchModel
+    model: AskableModel
     x: Tensor
     name: str | int
     title: str
     crop: float = 1.0
     sentences: Sentences | None = None
     text_model: TextModel | None = None
+    columns: Columns | None = None
 
     def ask(self, target: str | None, features: str | None) -> Cases:
         """Return the input as one case.
@@ -81,7 +124,8 @@ class Subject:
         Raises:
             HoldfastError: The model has no such class, or the input no such features.
         """
-        return self.model.ask(self.x, target=target, features=self.modality.features(features, self.x, self.sentences))
+        chosen = self.modality.features(features, self.x, self.sentences, self.columns)
+        return self.model.ask(self.x, target=target, features=chosen)
 
     @property
     def random_words(self) -> RandomWords | None:
@@ -114,6 +158,8 @@ class Shown:
         image: The picture of the relevant features, as a data URL.
         details: Smaller pictures: pairs of a data URL and a description.
         stretches: The text, split at its relevant words.
+        cells: The columns of a row of a table, the most relevant first.
+        top: How many of them are relevant.
     """
 
     title: str
@@ -121,6 +167,8 @@ class Shown:
     image: str = ""
     details: tuple[tuple[str, str], ...] = ()
     stretches: tuple[Stretch, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    top: int = 0
 
 
 class Modality(ABC):
@@ -130,6 +178,7 @@ class Modality(ABC):
         name: Its name in stored results.
         explainer: The explainer that ``holdfast explain`` uses by default.
         top: The default size of the relevant set: a share (float) or a number (int) of features.
+        ranks_all: Whether explainers with a budget choose all features, and not only the relevant ones.
         default_features: The default features, as text.
         suffixes: File suffixes that ``draw`` can write; empty: any picture format of matplotlib.
         keeps_moves: Whether the gallery stores the changes of all methods, not only of the main one.
@@ -141,6 +190,7 @@ class Modality(ABC):
     name: ClassVar[str]
     explainer: ClassVar[str] = "greedy-as-quick"
     top: ClassVar[float | int] = 0.2
+    ranks_all: ClassVar[bool] = False
     default_features: ClassVar[str] = "pixels"
     suffixes: ClassVar[tuple[str, ...]] = ()
     keeps_moves: ClassVar[bool] = True
@@ -159,7 +209,12 @@ class Modality(ABC):
 
         Args:
             source: The input that a command names.
+
+        Raises:
+            HoldfastError: The source names a row of a table and another input.
         """
+        if source.rows is not None and len(source.named) > 1:
+            raise HoldfastError(f"{' and '.join(source.named)} name different inputs: leave one of them out.")
         every = {name: made() for name, made in cls.registry.classes().items()}
         return next((one for one in every.values() if one.accepts(source)), every["image"])
 
@@ -185,13 +240,16 @@ class Modality(ABC):
             HoldfastError: The input or the model cannot be read, or the options contradict each other.
         """
 
-    def features(self, text: str | None, x: Tensor, sentences: Sentences | None = None) -> Features:
+    def features(
+        self, text: str | None, x: Tensor, sentences: Sentences | None = None, columns: Columns | None = None
+    ) -> Features:
         """Parse the features of inputs.
 
         Args:
             text: The features, such as ``patches:16``; None: the default.
             x: The inputs ``[B, *shape]``.
             sentences: The tokens of the inputs, if they are texts.
+            columns: The columns of the inputs, if they are rows of a table.
 
         Returns:
             The features of ``x``.
@@ -229,9 +287,17 @@ class Modality(ABC):
         """Return further facts about an explanation for the terminal: pairs of a name and a value."""
         return []
 
-    def plain(self, explanation: Explanation) -> dict[str, list[int]]:
-        """Return further lists of features for JSON output, by name."""
+    def table(self, explanation: Explanation) -> Table | None:
+        """Return a table about an explanation for the terminal; None if there is none to show."""
+        return None
+
+    def plain(self, explanation: Explanation) -> dict[str, Any]:
+        """Return further facts about an explanation for JSON output, by name."""
         return {}
+
+    def changed(self, subject: Subject, cases: Cases, radii: Radii) -> list[tuple[str, str]]:
+        """Return what the first witness of one case changes, for the terminal: pairs of a name and a value."""
+        return []
 
     @abstractmethod
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from holdfast.cases import Cases
+from holdfast.columns import Columns
 from holdfast.data.network import Network
 from holdfast.errors import HoldfastError
 from holdfast.explanation import SUBSETS, Explanation
@@ -58,7 +59,9 @@ class TextModality(Modality):
             )
         return Network.parse("text-bilstm" if name == "topics" else name)
 
-    def features(self, text: str | None, x: Tensor, sentences: Sentences | None = None) -> Features:
+    def features(
+        self, text: str | None, x: Tensor, sentences: Sentences | None = None, columns: Columns | None = None
+    ) -> Features:
         if text not in (None, self.default_features):
             raise HoldfastError(f"features of texts must be words, got {text!r}.")
         assert sentences is not None

@@ -53,7 +53,7 @@ def bounds_of_table(columns: Columns, width: int, bounds: Any) -> tuple[Tensor, 
     if width != columns.width:
         raise HoldfastError(
             f"the classifier was trained on {width} columns, and columns.matrix gives {columns.width}: "
-            "train it on columns.matrix(table)."
+            "train it on columns.matrix(table), and leave its class out of the columns."
         )
     return columns.bounds()
 
