@@ -50,6 +50,7 @@ from .models.trees import TreeModel as TreeModel
 from .models.trees import trees as trees
 from .ranking import Ranking as Ranking
 from .reference import RandomWords as RandomWords
+from .robustness.decision_based import DecisionBased as DecisionBased
 from .robustness.exact_neighbours import ExactNeighbours as ExactNeighbours
 from .robustness.exact_trees import ExactTrees as ExactTrees
 from .robustness.judge import Judge as Judge

@@ -31,6 +31,7 @@ def quick(kind: type[hf.Robustness], p: float) -> hf.Robustness:
         hf.ExactLinear: lambda: hf.ExactLinear(p),
         hf.ExactNeighbours: lambda: hf.ExactNeighbours(p),
         hf.ExactTrees: lambda: hf.ExactTrees(p),
+        hf.DecisionBased: lambda: hf.DecisionBased(p, queries=800, starts=3),
     }
     return short[kind]()
 

@@ -12,6 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor
 from xgboost import XGBClassifier
 
@@ -125,3 +127,42 @@ def test_bad_tables_are_refused_in_one_sentence() -> None:
         hf.trees(XGBClassifier(n_estimators=1).fit(columns.matrix(table), [0, 1] * 40), bounds=(0, 1), columns=columns)
     with pytest.raises(hf.HoldfastError, match=r"trained on 1 columns, and columns.matrix gives 7"):
         hf.trees(XGBClassifier(n_estimators=1).fit([[0.0], [1.0]] * 40, [0, 1] * 40), columns=columns)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+def test_a_search_from_decisions_stays_in_the_table(p: float) -> None:
+    table = _table(5)
+    columns = _columns(table, rising=["age"])
+    exact_model = _model(columns, table, 5, True)
+    matrix = columns.matrix(table)
+    np.testing.assert_allclose(columns.unscaled(columns.encode(table)), matrix, rtol=1e-15)
+
+    def predict(rows: Any) -> Any:
+        return exact_model.ensemble.scores(rows).argmax(1)
+
+    model = hf.FunctionModel(predict, classes=2, columns=columns)
+    x = columns.encode(table)[:4]
+    subsets = torch.ones(4, 1, 4, dtype=torch.bool)
+    exact = hf.ExactTrees(p)(exact_model.ask(x, features=columns.features()), subsets)
+    radii = hf.DecisionBased(p, queries=1000)(model.ask(x, features=columns.features()), subsets)
+    assert columns.domain().contains(radii.witness[:, 0], x).all()
+    assert (radii.radius >= exact.radius * (1 - 1e-6)).all()
+    assert (radii.radius[exact.witnessed] <= 1.5 * exact.radius[exact.witnessed]).all()
+
+
+def test_the_judge_takes_the_method_that_fits_a_table() -> None:
+    table = _table(2)
+    columns = _columns(table)
+    matrix, y = columns.matrix(table), np.array([0, 1] * 40)
+    x = columns.encode(table)[:1]
+    logistic = hf.from_sklearn(LogisticRegression().fit(matrix, y), columns=columns)
+    neighbours = hf.from_sklearn(KNeighborsClassifier(1).fit(matrix, y), columns=columns)
+    trees = hf.from_sklearn(RandomForestClassifier(3, random_state=0).fit(matrix, y), columns=columns)
+    used = {logistic: "DecisionBased", neighbours: "ExactNeighbours", trees: "ExactTrees"}
+    for model, method in used.items():
+        cases = model.ask(x, features=columns.features())
+        radii = hf.Judge.quick()(cases, torch.ones(1, 1, 4, dtype=torch.bool))
+        assert radii.method.startswith(method)
+        assert bool((radii.lower <= radii.radius).all())
+        if bool(radii.witnessed.all()):
+            assert columns.domain().contains(radii.witness[:, 0], x).all()

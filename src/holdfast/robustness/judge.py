@@ -13,6 +13,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.models.model import Access, Model
 from holdfast.robustness.bisection import tighten
 from holdfast.robustness.ddn import ddn
+from holdfast.robustness.decision_based import DecisionBased
 from holdfast.robustness.kinds import Attack, Exact, Moves
 from holdfast.robustness.many_starts import many_starts, refine
 from holdfast.robustness.method import Robustness
@@ -44,8 +45,8 @@ class Judge(Attack):
     as many steps. Rows with 32 free coordinates or fewer are searched from many more points, which takes ten to
     fifteen times as many gradients; ``rows`` leaves them out.
 
-    A model without gradients is measured by the exact method that is made for it, such as ``ExactTrees``; a note of the
-    radii says which.
+    A model without gradients is measured by the exact method that is made for it, such as ``ExactTrees``, or by
+    ``DecisionBased``. So is one whose inputs are whole numbers or categories. A note of the radii says which.
 
     A judge begins with what smaller presets do. So ``default`` is not looser than ``quick``, nor ``thorough`` than
     ``default``, except where rounding moves a witness outwards. One subset alone takes less time than its searches one
@@ -120,12 +121,22 @@ class Judge(Attack):
         return self.steps <= other.steps and self.classes <= other.classes and self.starts <= other.starts
 
     def adapted(self, model: Model) -> Robustness:
-        """Return this judge, or for a model without gradients the exact method made for it, or ``DecisionBased``."""
-        if model.access >= Access.GRADIENTS:
+        """Return this judge, or the exact method that is made for the model, or ``DecisionBased``.
+
+        A judge needs gradients, and ends at points that are no inputs where a model has whole numbers or categories.
+        """
+        everything = model.domain is None or model.domain.is_everything
+        if model.access >= Access.GRADIENTS and everything:
             return self
         every = Robustness.registry.classes().values()
-        exact = (cls for cls in every if issubclass(cls, Exact) and cls.requires <= model.access and cls.serves(model))
-        return next((cls(self.p) for cls in exact), self)  # type: ignore[call-arg]  # every method takes p
+        exact = (cls for cls in every if issubclass(cls, Exact) and cls.requires < Access.GRADIENTS)
+        for cls in exact:
+            if cls.serves(model):
+                return cls(self.p)  # type: ignore[call-arg]  # every method takes p
+        if self.steps <= Judge.quick().steps:
+            return replace(DecisionBased.quick(self.p), seed=self.seed)
+        most = DecisionBased.thorough if self.steps > Judge.default().steps else DecisionBased
+        return replace(most(self.p), seed=self.seed)
 
     def _first(self) -> MinNorm:
         return MinNorm(self.p, 2 * self._rounds()[0].steps, seed=self.seed)

@@ -143,7 +143,12 @@ class Robustness(Settings, ABC):
 
     @final
     def _adapted_note(self, model: Model, method: Robustness) -> str:
-        return f"{type(self).__name__} needs gradients, and this model gives only {model.access}: {method} was used."
+        name = type(self).__name__
+        if model.access < Access.GRADIENTS:
+            return f"{name} needs gradients, and this model gives only {model.access}: {method} was used."
+        return (
+            f"{name} takes any number as an input, and this model has whole numbers or categories: {method} was used."
+        )
 
     @abstractmethod
     def _start(self, cases: Cases, subsets: Tensor, start: Tensor | None) -> Tensor | None:

@@ -98,6 +98,10 @@ class Norm(ABC):
         """
 
     @abstractmethod
+    def savings(self, delta: Tensor) -> Tensor:
+        """Return how much shorter moves ``[R, n]`` are without each of their coordinates, ``[R, n]``."""
+
+    @abstractmethod
     def ddn_step(self, slope: Tensor, delta: Tensor, radius: Tensor) -> Tensor:
         """Return a step along the slope, about as long as the current move ``delta``; DDN goes against it."""
 
@@ -162,6 +166,9 @@ class L1(Norm):
         move = soft_threshold(delta.abs(), torch.where(delta > 0, high, -low), radius)
         return torch.where((self.length(inside) <= radius)[:, None], inside, delta.sign() * move)
 
+    def savings(self, delta: Tensor) -> Tensor:
+        return delta.abs()
+
     def ddn_step(self, slope: Tensor, delta: Tensor, radius: Tensor) -> Tensor:
         return _as_long_as(delta, slope)
 
@@ -198,6 +205,10 @@ class L2(Norm):
         inside = clip(delta, low, high)
         move = scale_to_length(delta.abs(), torch.where(delta > 0, high, -low), radius)
         return torch.where((self.length(inside) <= radius)[:, None], inside, delta.sign() * move)
+
+    def savings(self, delta: Tensor) -> Tensor:
+        length = self.length(delta)[:, None]
+        return length - (length.square() - delta.square()).clamp_min(0).sqrt()
 
     def ddn_step(self, slope: Tensor, delta: Tensor, radius: Tensor) -> Tensor:
         return _as_long_as(delta, slope)
@@ -238,6 +249,11 @@ class Linf(Norm):
 
     def project(self, delta: Tensor, radius: Tensor, low: Tensor, high: Tensor) -> Tensor:
         return clip(clip(delta, low, high), -radius[:, None], radius[:, None])
+
+    def savings(self, delta: Tensor) -> Tensor:
+        size = delta.abs()
+        largest = size.topk(min(2, size.shape[1]), dim=1).values
+        return (size - largest[:, -1:]).clamp_min(0) if size.shape[1] > 1 else size
 
     def ddn_step(self, slope: Tensor, delta: Tensor, radius: Tensor) -> Tensor:
         return slope.sign() * radius[:, None]
