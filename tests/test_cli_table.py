@@ -141,7 +141,7 @@ def test_robustness_says_what_moves(call: Call) -> None:
         (["--fixed", "age"], "--fixed is about a row of a table: name the row with --row"),
         (["--table", "people.csv", "--row", 1], "name their file with --model"),
         (["--table", "none.csv", "--row", 1, "--model", "model.json"], "cannot read the table none.csv"),
-        (["--row", 1, "--model", "none.json"], "none.json cannot be read"),
+        (["--row", 1, "--model", "none.json"], "cannot read the trees none.json"),
         (
             ["--row", 1, "--model", "model.pkl"],
             "is a pickle, which can run any code when it is opened: save XGBoost as",

@@ -55,6 +55,8 @@ def library_scores(model: Any, x: Array) -> Array:
         raw = model.predict(x, output_margin=True)
     elif isinstance(model, lightgbm.LGBMClassifier):
         raw = model.predict(x, raw_score=True)
+    elif type(model).__module__.startswith("catboost"):
+        raw = model.predict(x, prediction_type="RawFormulaVal")
     elif hasattr(model, "decision_function"):
         raw = model.decision_function(x)
     else:
@@ -68,6 +70,21 @@ def both_sides(threshold: float) -> list[float]:
     below = np.float32(threshold)
     below = np.nextafter(below, np.float32(-np.inf)) if below > threshold else below
     return [float(below), float(np.nextafter(below, np.float32(np.inf)))]
+
+
+def rows_beside_thresholds(ensemble: Any, rows: Array, most: int = 60) -> Array:
+    """Return rows in which one column is at a threshold of the trees, or next to it in single or double precision."""
+    found = []
+    for column in range(ensemble.columns):
+        thresholds = np.unique(ensemble.threshold[ensemble.feature == column])[:most]
+        near = thresholds.astype(np.float32)
+        steps = [np.nextafter(near, np.float32(way)).astype(np.float64) for way in (-np.inf, np.inf)]
+        steps += [np.nextafter(thresholds, way) for way in (-np.inf, np.inf)]
+        for place, values in enumerate([thresholds, near.astype(np.float64), *steps]):
+            beside = rows[(np.arange(len(values)) + place) % len(rows)].copy()
+            beside[:, column] = values
+            found.append(beside)
+    return np.concatenate(found) if sum(map(len, found)) else rows
 
 
 def brute_radius(

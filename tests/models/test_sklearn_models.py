@@ -231,7 +231,7 @@ ALONE = linear_model.LogisticRegression()
         (None, "expected a fitted classifier of scikit-learn, got NoneType"),
         (linear_model.LinearRegression().fit(*data(2)), "got a LinearRegression, which gives no classes"),
         (preprocessing.StandardScaler().fit(data(2)[0]), "got a StandardScaler, which gives no classes"),
-        (piped([preprocessing.StandardScaler()], tree.DecisionTreeClassifier()), "after other steps is not supported"),
+        (piped([decomposition.PCA(2)], tree.DecisionTreeClassifier()), "cannot fold the step PCA before trees"),
         (ensemble.BaggingClassifier(ALONE, 2).fit(*data(2)), "BaggingClassifier: its kind is not known; use hf.Func"),
         (svm.SVC(kernel=lambda a, b: a @ b.T).fit(*data(2)), "its kernel is a function, and only linear, rbf"),
         (neighbors.KNeighborsClassifier(weights="distance").fit(*data(2)), "weights='uniform', got 'distance'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import pickle
 import random
 import tempfile
 import time
@@ -14,7 +15,13 @@ from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
+import lightgbm
+import numpy as np
+import skops.io
+import xgboost
 from PIL import Image
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from holdfast.analyses.agreement import Marks
 from holdfast.columns import Columns
@@ -30,6 +37,7 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.toml import load
 from holdfast.modalities.pixels import grey_image
 from holdfast.text.words import Vocabulary
+from holdfast.tree_ensembles.files import read_trees
 from speed import slowness
 from trial.tally import Tally
 
@@ -52,6 +60,38 @@ def _picture(kind: str) -> bytes:
     out = io.BytesIO()
     Image.effect_noise((28, 28), 40).save(out, kind)
     return out.getvalue()
+
+
+def _trees() -> dict[str, tuple[bytes, Reader]]:
+    """Return a small tree classifier of each library as a file."""
+    x = np.arange(24.0).reshape(12, 2) % 7
+    y = (x.sum(1) % 5 > 2).astype(int)
+    boosted = xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1).fit(x, y).get_booster()
+    light = lightgbm.LGBMClassifier(n_estimators=2, min_child_samples=1, num_threads=1, verbose=-1).fit(x, y).booster_
+    tree, histogram = DecisionTreeClassifier().fit(x, y), HistGradientBoostingClassifier(max_iter=2).fit(x, y)
+    split = {"split_type": "FloatFeature", "float_feature_index": 0, "border": 0.5}
+    cat = {
+        "model_info": {"params": {"loss_function": {"type": "Logloss"}}},
+        "features_info": {"float_features": [{"flat_feature_index": 0, "feature_id": "a"}]},
+        "oblivious_trees": [{"splits": [split], "leaf_values": [1.0, -1.0]}],
+        "scale_and_bias": [1, [0.0]],
+    }
+    contents = {
+        "xgboost.json": bytes(boosted.save_raw("json")),
+        "xgboost.ubj": bytes(boosted.save_raw("ubj")),
+        "lightgbm.txt": light.model_to_string().encode(),
+        "catboost.json": json.dumps(cat).encode(),
+        "tree.skops": skops.io.dumps(tree),
+        "histogram.skops": skops.io.dumps(histogram),
+        "pickled.json": pickle.dumps(tree),
+        "pickled.ubj": pickle.dumps(tree),
+    }
+    return {name: (content, _scored) for name, content in contents.items()}
+
+
+def _scored(path: Path) -> object:
+    ensemble = read_trees(path)
+    return ensemble.scores(np.linspace(-3, 3, 3 * ensemble.columns).reshape(3, -1))
 
 
 def _samples() -> dict[str, tuple[bytes, Reader]]:
@@ -82,6 +122,7 @@ def _samples() -> dict[str, tuple[bytes, Reader]]:
         "text.safetensors": ((stored / "topics-bilstm.safetensors").read_bytes(), load_bilstm),
         "mask.png": (_picture("png"), lambda path: grey_image(path, (28, 28), True)),
     }
+    samples |= _trees()
     for kind in ("png", "jpeg", "gif", "bmp", "tiff", "webp", "ppm"):
         samples[f"photo.{kind}"] = (_picture(kind), lambda path: read_photo(path, 32))
     return samples

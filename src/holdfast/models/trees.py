@@ -30,6 +30,7 @@ from holdfast.tensors import read_tensor
 from holdfast.tree_ensembles import from_catboost, from_lightgbm, from_sklearn, from_xgboost
 from holdfast.tree_ensembles.ensemble import TreeEnsemble
 from holdfast.tree_ensembles.files import read_trees
+from holdfast.tree_ensembles.scalers import before_scaling, split_pipeline
 
 _LIBRARIES = "scikit-learn, XGBoost, LightGBM or CatBoost"
 
@@ -37,8 +38,8 @@ _LIBRARIES = "scikit-learn, XGBoost, LightGBM or CatBoost"
 class TreeModel(AskableModel):
     """A classifier made of trees. ``hf.trees`` makes it; ``hf.ExactTrees`` finds its exact radii.
 
-    Scores are log-odds, whose softmax is the probability of each class, for boosted trees. They are probabilities for
-    forests and single trees. They are summed in the precision and order of the library, so that decisions are the same.
+    Scores are log-odds for boosted trees, and probabilities for forests and single trees. They are summed in the
+    precision and order of the library, so that decisions are the same.
 
     Args:
         ensemble: The trees.
@@ -87,16 +88,21 @@ class TreeModel(AskableModel):
         return torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy()))
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        return scores if self.ensemble.mean else scores.softmax(1)
+        """Convert scores to what the library calls probabilities; those of one against the rest do not sum to 1."""
+        if self.ensemble.mean:
+            return scores
+        odds = self.ensemble.slope * scores
+        return odds.sigmoid() if self.ensemble.separate else odds.softmax(1)
 
     def chunk(self, rows: Tensor, gradient: bool = True) -> int:
         return max(1, 2**22 // len(self.ensemble.roots))
 
     def content(self) -> dict[str, Tensor]:
-        arrays = vars(self.ensemble).items()
-        return {name: torch.from_numpy(array) for name, array in arrays if isinstance(array, np.ndarray)} | {
+        own = self.ensemble
+        kind = [own.single, own.sums is np.float32, own.mean, own.separate, own.slope]
+        return {name: torch.from_numpy(array) for name, array in vars(own).items() if isinstance(array, np.ndarray)} | {
             "scale": self.scale,
-            "rounding": torch.tensor([self.ensemble.single, self.ensemble.sums is np.float32, self.ensemble.mean]),
+            "rounding": torch.tensor(kind, dtype=torch.float64),
         }
 
     def check_ready(self) -> None:
@@ -130,7 +136,7 @@ def trees(
             HistGradientBoostingClassifier of scikit-learn; an XGBClassifier or Booster; an LGBMClassifier or Booster;
             a CatBoostClassifier; or the path of a file: XGBoost .json or .ubj, LightGBM .txt, CatBoost .json,
             scikit-learn .skops. Files are read without pickle, those of XGBoost, LightGBM and CatBoost also without
-            the library.
+            the library. A pipeline of scalers before such a classifier is read in the units of its own input.
         bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
         scale: What counts as a change of one unit in each column, ``[n]``, such as its standard deviation. Inputs,
             bounds and radii are then in these units. None: values as they are.
@@ -179,12 +185,21 @@ def _check_column_names(names: Sequence[str], columns: Columns) -> None:
 
 def _from_object(model: Any) -> TreeEnsemble | None:
     """Return the trees of a classifier in memory; its library is imported already. None: it is of another kind."""
-    if "sklearn" in sys.modules and (found := from_sklearn.from_estimator(model)) is not None:
-        return found
+    if "sklearn" in sys.modules:
+        steps, last = split_pipeline(model)
+        if last is not model:
+            found = _from_object(last)
+            return found if found is None or not steps else before_scaling(found, steps, _column_names(model))
+        if (found := from_sklearn.from_estimator(model)) is not None:
+            return found
     for library, read in (("xgboost", _from_xgboost), ("lightgbm", _from_lightgbm), ("catboost", _from_catboost)):
         if library in sys.modules and (found := read(sys.modules[library], model)) is not None:
             return found
     return None
+
+
+def _column_names(model: Any) -> tuple[str, ...]:
+    return tuple(map(str, getattr(model, "feature_names_in_", ())))
 
 
 def _class_names(model: Any) -> tuple[str, ...]:
@@ -198,7 +213,7 @@ def _from_xgboost(library: Any, model: Any) -> TreeEnsemble | None:
         return None
     if not model.__sklearn_is_fitted__():
         raise HoldfastError("this XGBClassifier is not fitted: call fit first.")
-    return from_xgboost.from_booster(model.get_booster(), classes=_class_names(model))
+    return from_xgboost.from_classifier(model)
 
 
 def _from_lightgbm(library: Any, model: Any) -> TreeEnsemble | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +30,9 @@ class TreeEnsemble:
         columns: The number of features of a row, n.
         single: Whether rows are rounded to single precision before they are compared.
         sums: The precision in which scores are summed, in the order of the trees: ``float32`` or ``float64``.
-        mean: Whether scores are averages of probabilities. If not, their softmax is.
+        mean: Whether scores are averages of probabilities. If not, they are log-odds.
+        slope: What log-odds are multiplied by before they become probabilities.
+        separate: Whether the log-odds of each class are those against all others together, as in one against the rest.
         names: Names of the features; empty without names.
         classes: Names of the classes; empty without names.
         source: What it was read from, for messages.
@@ -48,6 +49,8 @@ class TreeEnsemble:
     single: bool
     sums: type[np.floating[Any]] = np.float64
     mean: bool = False
+    slope: float = 1.0
+    separate: bool = False
     names: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     source: str = "trees"
@@ -58,7 +61,8 @@ class TreeEnsemble:
         Args:
             rows: ``[R, n]``.
         """
-        seen = rows.astype(np.float32).astype(np.float64) if self.single else rows
+        with np.errstate(over="ignore"):  # numbers beyond single precision become infinite
+            seen = rows.astype(np.float32).astype(np.float64) if self.single else rows
         node = np.broadcast_to(self.roots, (len(rows), len(self.roots))).copy()
         feature = np.maximum(self.feature, 0)
         active = self.feature[node] != LEAF
@@ -78,67 +82,7 @@ class TreeEnsemble:
     def _scores(self, rows: Floats) -> Floats:
         leaves, values = self.leaves_of(rows), self.value.astype(self.sums)
         total = np.tile(self.base.astype(self.sums), (len(rows), 1))
-        for tree in range(len(self.roots)):  # in the order of the library, so that rounding is the same
-            total += values[leaves[:, tree]]
+        with np.errstate(over="ignore", invalid="ignore"):  # cases refuse scores that are not finite
+            for tree in range(len(self.roots)):  # in the order of the library, so that rounding is the same
+                total += values[leaves[:, tree]]
         return total.astype(np.float64) / (len(self.roots) if self.mean else 1)
-
-
-@dataclass(eq=False)
-class Tree:
-    """One tree while an ensemble is built; children are numbers of its own nodes.
-
-    Attributes:
-        feature: ``[N]``; ``LEAF`` for leaves.
-        threshold: ``[N]``.
-        left: ``[N]``; not read at leaves.
-        right: ``[N]``; not read at leaves.
-        value: ``[N, C]``; not read at other nodes.
-    """
-
-    feature: Any
-    threshold: Any
-    left: Any
-    right: Any
-    value: Any
-
-
-def joined(trees: Sequence[Tree], base: Any, columns: int, *, single: bool, **settings: Any) -> TreeEnsemble:
-    """Return an ensemble of trees.
-
-    Args:
-        trees: At least one tree.
-        base: ``[C]``.
-        columns: The number of features of a row.
-        single: See ``TreeEnsemble``.
-        settings: Other attributes of ``TreeEnsemble``.
-    """
-    sizes = [len(tree.feature) for tree in trees]
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    feature = np.concatenate([np.asarray(tree.feature) for tree in trees]).astype(np.int64)
-    feature = np.where(feature < 0, LEAF, feature)
-    leaf, own = feature == LEAF, np.arange(len(feature))
-    shift = np.repeat(roots, sizes)
-    left, right = (
-        np.where(leaf, own, np.concatenate([np.asarray(getattr(tree, side)) for tree in trees]) + shift)
-        for side in ("left", "right")
-    )
-    threshold = np.where(leaf, 0, np.concatenate([np.asarray(tree.threshold) for tree in trees]).astype(np.float64))
-    value = np.concatenate([np.asarray(tree.value, np.float64).reshape(len(tree.feature), -1) for tree in trees])
-    value = np.where(leaf[:, None], value, 0)
-    base = np.asarray(base, np.float64)
-    return TreeEnsemble(feature, threshold, left, right, value, roots, base, columns, single, **settings)
-
-
-def below(numbers: Any) -> Floats:
-    """Return the largest number of single precision below each of these numbers of single precision."""
-    return np.nextafter(np.asarray(numbers, np.float32), np.float32(-np.inf)).astype(np.float64)
-
-
-def one_column(values: Any, column: int, columns: int) -> Floats:
-    """Return leaf values ``[N]`` as one column of ``[N, C]``.
-
-    One score of two classes is that of class 1; class 0 has score 0.
-    """
-    wide = np.zeros((len(values), columns))
-    wide[:, column] = values
-    return wide

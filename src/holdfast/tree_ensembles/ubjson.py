@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,13 @@ def parse(data: bytes) -> Any:
         HoldfastError: The document is damaged.
     """
     try:
-        return _Reader(data).value(0)
-    except (IndexError, struct.error, ValueError, UnicodeDecodeError, OverflowError) as error:
-        raise HoldfastError("it is not Universal Binary JSON, or it is damaged.") from error
+        reader = _Reader(data)
+        value = reader.value(0)
+        if reader.place != len(data):
+            raise ValueError("the document goes on after its end")
+        return value
+    except (LookupError, ValueError, OverflowError) as error:
+        raise HoldfastError("this is not Universal Binary JSON, or it is damaged: save it again.") from error
 
 
 class _Reader:
@@ -40,8 +43,9 @@ class _Reader:
         return self.data[self.place - count : self.place]
 
     def mark(self) -> str:
-        mark = self.take(1).decode("latin-1")
-        return self.mark() if mark == "N" else mark
+        while (mark := self.take(1)) == b"N":  # nothing
+            pass
+        return mark.decode("latin-1")
 
     def next_is(self, mark: str) -> bool:
         if self.data[self.place : self.place + 1] != mark.encode():
@@ -86,6 +90,9 @@ class _Reader:
         count = self.count() if self.next_is("#") else None
         if kind is not None and count is None:
             raise ValueError("a type without a count")
+        # All other values take bytes of the document, so a claimed count cannot take memory.
+        if kind in _CONSTANTS or (count is not None and not 0 <= count <= len(self.data)):
+            raise ValueError("a count that the document cannot hold")
         return kind, count
 
     def array(self, depth: int) -> Any:

@@ -32,7 +32,8 @@ def from_sklearn(
     """Make a model of a fitted classifier of scikit-learn, in double precision and with gradients where there are any.
 
     Its decisions are those of ``predict``. Steps of a pipeline before the classifier are folded into one affine map,
-    so inputs, bounds and radii are in the units of the pipeline's own input.
+    and scalers before trees into their thresholds, so inputs, bounds and radii are in the units of the pipeline's own
+    input.
 
     | classifier | scores | model |
     |---|---|---|
@@ -61,17 +62,14 @@ def from_sklearn(
     """
     _check(estimator)
     last, before, width = _split(estimator)
-    step = _before(before, width, None if _is_tree(last) else columns)
+    step = None if _is_tree(last) else _before(before, width, columns)
     names = list(classes) or [str(name) for name in last.classes_]
     if columns is not None:
         bounds = bounds_of_table(columns, width, bounds)
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
-        if step is not None:
-            raise HoldfastError(
-                f"a {type(last).__name__} after other steps is not supported: apply them before, and pass it alone."
-            )
-        model = trees(last, None if columns is not None else bounds, columns=columns, classes=names)
+        box = None if columns is not None else bounds
+        model = trees(estimator, box, columns=columns, classes=names)  # folds scalers into thresholds
     elif _is_nearest(last):
         model = of_estimator(last, bounds, classes=names, step=step)
     else:
