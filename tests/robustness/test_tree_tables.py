@@ -166,3 +166,14 @@ def test_the_judge_takes_the_method_that_fits_a_table() -> None:
         assert bool((radii.lower <= radii.radius).all())
         if bool(radii.witnessed.all()):
             assert columns.domain().contains(radii.witness[:, 0], x).all()
+
+
+@pytest.mark.parametrize("explainer", [hf.Greedy(budget=2, step=1), hf.GreedyAS(budget=2, step=1, samples=2)])
+def test_greedy_methods_explain_rows_of_a_table(explainer: hf.Explainer) -> None:
+    table = _table(3)
+    columns = _columns(table)
+    model = hf.from_sklearn(LogisticRegression().fit(columns.matrix(table), np.array([0, 1] * 40)), columns=columns)
+    ranking = explainer(model.ask(columns.encode(table)[:1], features=columns.features()))
+    assert sorted(ranking.order[0].tolist()) == [0, 1, 2, 3]
+    assert any("this model has whole numbers or categories" in note for note in ranking.notes)
+    assert ranking.method == repr(explainer)

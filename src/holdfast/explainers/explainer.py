@@ -27,7 +27,7 @@ from torch import Tensor
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
-from holdfast.models.model import Access, Model, check_access
+from holdfast.models.model import Access, Model, check_access, why_adapted
 from holdfast.ranking import Ranking
 from holdfast.registry import Registry
 from holdfast.settings import Settings
@@ -78,8 +78,8 @@ class Explainer(Settings, ABC):
         ranking = explainer.rank(cases, progress)
         if explainer is self:
             return ranking
-        given = f"{type(self).__name__} needs gradients, and this model gives only {cases.model.access}"
-        return replace(ranking, method=repr(self), notes=(f"{given}: {explainer} was used.", *ranking.notes))
+        note = f"{why_adapted(self, cases.model)}: {explainer} was used."
+        return replace(ranking, method=repr(self), notes=(note, *ranking.notes))
 
     def adapted(self, model: Model) -> Explainer:
         """Return the explainer for this model: this one, or one with other settings where it gives less access."""

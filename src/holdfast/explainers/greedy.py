@@ -187,7 +187,7 @@ class GreedyAS(Explainer):
         return max(made.estimator.requires, made.objective.needs)
 
     def adapted(self, model: Model) -> GreedyAS:
-        return self if model.access >= Access.GRADIENTS else self._without_gradients()
+        return self if model.smooth else self._without_gradients()
 
     def _without_gradients(self) -> GreedyAS:
         normals = self.estimator if isinstance(self.estimator, BoundaryNormals) else None
@@ -293,7 +293,7 @@ class Greedy(Explainer):
         return _without_gradients(self.objective).needs
 
     def adapted(self, model: Model) -> Greedy:
-        return self if model.access >= Access.GRADIENTS else replace(self, objective=_without_gradients(self.objective))
+        return self if model.smooth else replace(self, objective=_without_gradients(self.objective))
 
     def rows(self, features: int) -> int | None:
         each = self.objective.rows
@@ -304,7 +304,7 @@ class Greedy(Explainer):
 
     def _value(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Estimate:
         """Measure the objective with each unchosen feature in turn beside those chosen."""
-        if cases.model.access < Access.GRADIENTS:
+        if not cases.model.smooth:
             own, joined = self.objective.joining(cases, chosen[:, None], unchosen[:, None])
             return Estimate(_ordered(joined[:, 0]), None, torch.isfinite(own).any(1))
         values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)

@@ -142,6 +142,11 @@ class Model(ABC):
         """Return whether steps of this many rows are filled up with copies, to one of few batch sizes."""
         return False
 
+    @property
+    def smooth(self) -> bool:
+        """Whether searches may follow gradients: the model gives them, and every point in the bounds is an input."""
+        return self.access >= Access.GRADIENTS and (self.domain is None or self.domain.is_everything)
+
     def content(self) -> Mapping[str, Tensor] | None:
         """Return all numbers that decide what the model computes, by name; None: it has none to recognise it by."""
         return None
@@ -264,6 +269,14 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
     access = f"the {type(model).__name__} gives only {model.access}"
     raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {access}: {hint}.")
+
+
+def why_adapted(method: object, model: Model) -> str:
+    """Return the beginning of a note that says why a method that follows gradients was replaced."""
+    name = type(method).__name__
+    if model.access < Access.GRADIENTS:
+        return f"{name} needs gradients, and this model gives only {model.access}"
+    return f"{name} takes any numbers as inputs, and this model has whole numbers or categories"
 
 
 def differentiable(model: Model) -> DifferentiableModel:

@@ -125,8 +125,7 @@ class Judge(Attack):
 
         A judge needs gradients, and ends at points that are no inputs where a model has whole numbers or categories.
         """
-        everything = model.domain is None or model.domain.is_everything
-        if model.access >= Access.GRADIENTS and everything:
+        if model.smooth:
             return self
         every = Robustness.registry.classes().values()
         exact = (cls for cls in every if issubclass(cls, Exact) and cls.requires < Access.GRADIENTS)

@@ -13,7 +13,7 @@ from torch import Tensor
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress, chunked
 from holdfast.errors import HoldfastError
-from holdfast.models.model import Access, Model, check_access
+from holdfast.models.model import Access, Model, check_access, why_adapted
 from holdfast.registry import Registry
 from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, notes_on
@@ -98,7 +98,8 @@ class Robustness(Settings, ABC):
         method = self.adapted(cases.model)
         if method is not self:
             radii = method(cases, subsets, start=start, progress=progress)
-            return replace(radii, notes=(self._adapted_note(cases.model, method), *radii.notes))
+            note = f"{why_adapted(self, cases.model)}: {method} was used."
+            return replace(radii, notes=(note, *radii.notes))
         subsets = cases.subsets(subsets)
         before = cases.model.queries
         witness = cases.x[:, None].repeat(1, subsets.shape[1], *[1] * (cases.x.ndim - 1))
@@ -140,15 +141,6 @@ class Robustness(Settings, ABC):
     def adapted(self, model: Model) -> Robustness:
         """Return the method that measures this model: this one, or a substitute for a model that gives less access."""
         return self
-
-    @final
-    def _adapted_note(self, model: Model, method: Robustness) -> str:
-        name = type(self).__name__
-        if model.access < Access.GRADIENTS:
-            return f"{name} needs gradients, and this model gives only {model.access}: {method} was used."
-        return (
-            f"{name} takes any number as an input, and this model has whole numbers or categories: {method} was used."
-        )
 
     @abstractmethod
     def _start(self, cases: Cases, subsets: Tensor, start: Tensor | None) -> Tensor | None:
