@@ -80,7 +80,7 @@ class Cases:
         model.check_ready()
         x = _inputs(model, x)
         _check_domain(model, x)
-        bound = _features(features, x)
+        bound = _features(model.features if features is None else features, x)
         scores = model(x, exact=True)
         if not bool(torch.isfinite(scores).all()):
             raise HoldfastError("the model returns NaN or infinite scores for these inputs.")
@@ -134,8 +134,8 @@ class AskableModel(Model):
                 prediction.
             target: The class asked about, in the same forms. Default: none, so that any other class is a change.
             features: What moves together: ``Features``, integer ids ``[*shape]`` or ``[B, *shape]``, or
-                for images ``"pixels"``, ``"patches:16"``, ``"superpixels:50"``. Default: pixels of images
-                ``[B, C, H, W]``, otherwise every coordinate.
+                for images ``"pixels"``, ``"patches:16"``, ``"superpixels:50"``. Default: those of the columns that the
+                model was made with; pixels of images ``[B, C, H, W]``; otherwise every coordinate.
 
         Returns:
             The cases, ready for explainers, criteria and robustness methods.

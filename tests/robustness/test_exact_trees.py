@@ -14,6 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from torch import Tensor
 
 import holdfast as hf
+from holdfast.tree_ensembles.joined import Tree, joined
 from tree_models import KINDS, brute_radius, fitted, table, tree_cases
 
 NORMS = (1.0, 2.0, math.inf)
@@ -139,3 +140,32 @@ def test_other_models_are_refused_in_one_sentence() -> None:
     cases = hf.FunctionModel(scores).ask(torch.rand(1, 3))
     with pytest.raises(hf.HoldfastError, match=r"^ExactTrees needs a model made by hf\.trees, got a FunctionModel"):
         hf.ExactTrees()(cases, torch.ones(1, 1, 3, dtype=torch.bool))
+
+
+def _stump(values: list[float], thresholds: tuple[float, float, float]) -> Tree:
+    """Return a tree of one feature with a leaf in each of four intervals; class 0 has the score 0."""
+    first, second, third = thresholds
+    score = np.array([[0, value] for value in (0, values[0], 0, values[1], 0, *values[2:])])
+    return Tree(
+        [0, -1, 0, -1, 0, -1, -1],
+        [first, 0, second, 0, third, 0, 0],
+        [1, 0, 3, 0, 5, 0, 0],
+        [2, 0, 4, 0, 6, 0, 0],
+        score,
+    )
+
+
+def test_a_change_at_the_edge_of_the_last_ball_is_found() -> None:
+    trees = [_stump([0, 0, 0, 0.6], ends) for ends in ((0.5, 1.5, 2.5), (0.25, 0.5, 2.5))]
+    model = hf.TreeModel(joined(trees, [1, 0], 1, single=False), bounds=(0, 3))
+    radii = hf.ExactTrees()(model.ask(torch.zeros(1, 1).double()), torch.ones(1, 1, 1, dtype=torch.bool))
+    assert float(radii.radius) == pytest.approx(2.5)
+    assert bool(radii.proven)
+
+
+def test_a_change_by_a_small_margin_behind_a_tie_is_no_proof_of_a_larger_radius() -> None:
+    ensemble = joined([_stump([-1, 0, 1e-6, 1], (0.5, 1.5, 2.5))], [0, 0], 1, single=False)
+    model = hf.TreeModel(ensemble, bounds=(0, 3))
+    radii = hf.ExactTrees()(model.ask(torch.zeros(1, 1).double()), torch.ones(1, 1, 1, dtype=torch.bool))
+    assert float(radii.radius) == pytest.approx(1.5)
+    assert bool(radii.proven)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -182,3 +183,24 @@ def test_the_exact_method_of_linear_models_tells_unreachable_from_censored() -> 
     assert radii.notes == ()
     small = axis_cases().model.ask(torch.tensor([[0.0, 0.0, 0.5]]))
     assert hf.ExactLinear()(small, masks).unreachable.tolist() == [[False, True, True, True]], "the box is too small"
+
+
+@dataclass(frozen=True)
+class _Contradiction(hf.Exact):
+    """A method whose lower bound is refuted by its own witness."""
+
+    requires: ClassVar[hf.Access] = hf.Access.DECISIONS
+    p: float = 2
+
+    def solve(self, rows: Rows) -> Solution:
+        delta = torch.zeros_like(rows.x)
+        delta[:, 0] = 3.0
+        return Solution(delta, torch.zeros(len(rows), dtype=torch.bool), torch.full((len(rows),), 5.0).to(rows.x))
+
+
+def test_a_lower_bound_that_a_witness_refutes_proves_nothing() -> None:
+    model = hf.FunctionModel(lambda rows: (rows[:, 0] > 0.5).astype(int), bounds=(-10, 10), classes=2)
+    radii = _Contradiction()(model.ask(torch.zeros(1, 1)), torch.ones(1, 1, 1, dtype=torch.bool))
+    assert float(radii.radius) == 3
+    assert float(radii.lower) == 0
+    assert not bool(radii.proven)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +29,8 @@ from holdfast.models.model import Access, Queries
 from holdfast.models.scores import Scores
 from holdfast.settings import Range, read_setting
 from holdfast.tensors import read_tensor
+
+_PROBED = 64  # rows that a function is asked about twice
 
 
 class FunctionModel(AskableModel):
@@ -81,7 +84,8 @@ class FunctionModel(AskableModel):
         self.access = Access.DECISIONS if decides else Access.SCORES
         if columns is not None:
             bounds = bounds_of_table(columns, columns.width, bounds)
-            self.dtype, self.domain, self.columns = torch.float64, columns.domain(), columns.names
+            self.dtype, self.columns = torch.float64, columns.names
+            self.domain, self.features = columns.domain(), columns.features()
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
         self._function = _Function(function, len(names) if decides else None, columns).eval()
@@ -128,6 +132,9 @@ class FunctionModel(AskableModel):
         if self._scores is None:
             scores = Scores.of(self._function, rows, (self.low, self.high), self._chunk)
             check_class_names(self._names, scores.classes)
+            some = rows[:_PROBED]
+            if not torch.equal(self._function(some), self._function(some)):
+                raise HoldfastError("the function gives the same rows different answers: it must be deterministic.")
             self._scores = scores
         return self._scores
 
@@ -143,7 +150,7 @@ class _Function(nn.Module):
         given = rows.detach().cpu()
         with ModelCall(rows):
             answer = self.function(given.numpy() if self.columns is None else self.columns.unscaled(given))
-        out = read_tensor(answer, "what the function returns", "numbers").to(rows.device)
+        out = read_tensor(_array(answer), "what the function returns", "numbers").to(rows.device)
         if self.decisions is None:
             if out.ndim != 2 or len(out) != len(rows):
                 raise HoldfastError(
@@ -161,3 +168,17 @@ class _Function(nn.Module):
                 f"{int(out.max())}."
             )
         return nn.functional.one_hot(out.long(), self.decisions).float()
+
+
+def _array(answer: Any) -> Any:
+    """Return what a function returns as an array; refuse texts and rows of different lengths."""
+    if isinstance(answer, Tensor):
+        return answer
+    try:
+        array = np.asarray(answer)
+    except ValueError as error:
+        raise HoldfastError("the function must return an array, and its rows have different lengths.") from error
+    if array.dtype.kind not in "biuf":
+        kind = "texts" if array.dtype.kind in "US" else f"a {type(answer).__name__} of {array.dtype}"
+        raise HoldfastError(f"the function must return class numbers from 0, or scores, got {kind}.")
+    return array

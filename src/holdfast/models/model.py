@@ -13,6 +13,7 @@ from torch import Tensor
 
 from holdfast.domain import Domain
 from holdfast.errors import HoldfastError, unknown_name
+from holdfast.features import Features
 from holdfast.registry import Registry
 
 
@@ -73,6 +74,7 @@ class Model(ABC):
         queries: Rows put through so far.
         columns: Names of the columns of an input, where the model knows them; otherwise empty.
         domain: Which points inside the bounds are inputs, such as whole numbers; None: all.
+        features: What moves together if a question does not say; None: pixels of images, otherwise every coordinate.
     """
 
     access: Access
@@ -83,6 +85,7 @@ class Model(ABC):
     queries: Queries
     columns: tuple[str, ...] = ()
     domain: Domain | None = None
+    features: Features | None = None
 
     @property
     @abstractmethod
@@ -262,13 +265,19 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
     """
     if method.needs <= model.access:
         return
-    every = registry.classes().items()
-    fitting = [
-        name for name, cls in every if cls.requires <= model.access and getattr(cls, "serves", lambda _: True)(model)
-    ]
+    fitting = [name for name, cls in registry.classes().items() if _fits(cls, model)]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
     access = f"the {type(model).__name__} gives only {model.access}"
     raise HoldfastError(f"{type(method).__name__} needs {method.needs}, and {access}: {hint}.")
+
+
+def _fits(cls: Any, model: Model) -> bool:
+    """Whether a method with its default settings can be used on a model."""
+    try:
+        needs = cls().needs
+    except TypeError:  # it has no defaults
+        needs = cls.requires
+    return bool(needs <= model.access and getattr(cls, "serves", lambda _: True)(model))
 
 
 def why_adapted(method: object, model: Model) -> str:

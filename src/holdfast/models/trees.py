@@ -167,7 +167,9 @@ def trees(
 def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
     box = bounds_of_table(columns, ensemble.columns, scale if bounds is None else bounds)
     _check_column_names(ensemble.names, columns)
-    return TreeModel(ensemble, box, columns.scales, columns.domain())
+    made = TreeModel(ensemble, box, columns.scales, columns.domain())
+    made.features = columns.features()
+    return made
 
 
 def _check_column_names(names: Sequence[str], columns: Columns) -> None:

@@ -32,8 +32,8 @@ class ExactTrees(Exact):
     Inside a ball around x, the nearest change is the solution of a mixed-integer program (Kantchelian et al. 2016). The
     ball grows until it holds a change or everything that can be reached. So a row ends in an exact radius, in a proof
     that no allowed change of the subset changes the decision, or, at the limit of branches, in an upper and a lower
-    bound. The answer does not depend on time or on the number of threads. Scores count as a tie, which is no change, if
-    their difference is less than 2e-6 of the largest leaf for each tree.
+    bound. The answer does not depend on time or on the number of threads. A tie of two scores is no change, even
+    if the classifier then predicts the other class.
 
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.tree import DecisionTreeClassifier

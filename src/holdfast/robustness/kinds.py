@@ -18,7 +18,7 @@ from holdfast.robustness.sharing import share_exact, share_lower_bounds, share_w
 from holdfast.robustness.steps import clip
 from holdfast.robustness.witnesses import measure
 
-_DOMAIN_ROUNDING = 1e-6  # the largest relative change of a radius that leaves a proof intact
+_ROUNDING = 1e-6  # relative difference of two radii that refutes no proof
 _FACTORS = (1.001, 1.003, 1.01, 1.03, 1.1)  # multiples of a move to try where rounding undoes the change
 
 
@@ -174,7 +174,8 @@ class Exact(Robustness):
         if rows.model.domain is not None:  # what a method solves without the domain is a lower bound with it
             length = self.norm.length(delta)
             known = torch.where(proven & ~nothing, torch.maximum(known, length), known)
-            proven = proven & (nothing | (radius <= length * (1 + _DOMAIN_ROUNDING)))
+            proven = proven & (nothing | (radius <= length * (1 + _ROUNDING)))
+        known = known.masked_fill(known > radius * (1 + _ROUNDING), 0)  # a witness refutes it
         proven = proven | (radius == 0) | ~rows.free.any(1)
         lower = torch.where(proven, radius, torch.minimum(known, radius))
         return Measurements(radius, new_class, proven, torch.zeros_like(proven), lower, witness.flatten(1))

@@ -46,6 +46,8 @@ class ExactLinear(Exact):
         self._require_affine(rows, logits, weight, delta)
         changed = torch.isfinite(measure(rows, delta, self.norm)[0])
         missed = ~changed & torch.isfinite(length)
+        if rows.model.domain is not None:  # the nearest point is no input: its length is a lower bound
+            return Solution(delta.masked_fill(torch.isinf(length)[:, None], 0), changed | torch.isinf(length), length)
         if bool((missed & (rows.target != ANY)).any()):
             raise HoldfastError(
                 "the target is nearest where several boundaries meet, which has no closed form: use MinNorm."

@@ -162,7 +162,7 @@ def solve_conflicts(geometry: Geometry, demand: Demand, radius: float, steps: in
 
     add(_State(np.arange(len(leaves.tree)), np.zeros(len(leaves.feature))))
     for _ in range(steps):
-        if not waiting or waiting[0][0] * _CLOSE >= best:
+        if not waiting or (move is not None and waiting[0][0] * _CLOSE >= best):
             return Answer(move, min(best, radius), True)
         bound, _, state, chosen = heapq.heappop(waiting)
         first, last = leaves.first[chosen], leaves.last[chosen]

@@ -132,6 +132,13 @@ class Geometry:
         switches = np.full(len(self.point.groups), self.point.hot)  # a new category also leaves the present one
         return float(np.linalg.norm(np.concatenate([largest, switches]), self.point.p))
 
+    def reached(self, move: Floats) -> Integers:
+        """Return the leaf of each tree after a move, ``[T]``."""
+        leaves, point = self.leaves, self.point
+        interval = leaves.intervals((point.x + move) * point.scale)[leaves.feature]
+        missed = (interval < leaves.first) | (interval > leaves.last)
+        return np.flatnonzero(np.bincount(leaves.leaf, missed, len(leaves.tree)) == 0)
+
     def moved(self, crossed: Integers, chosen: dict[int, int]) -> Floats:
         """Return the smallest move that crosses thresholds and chooses categories, ``[n]``.
 

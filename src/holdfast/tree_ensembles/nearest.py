@@ -8,13 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.tree_ensembles.conflicts import solve_conflicts
-from holdfast.tree_ensembles.ensemble import Floats, TreeEnsemble
+from holdfast.tree_ensembles.ensemble import Floats, Integers, TreeEnsemble
 from holdfast.tree_ensembles.geometry import Demand, Geometry, Point
 from holdfast.tree_ensembles.leaves import Leaves
 from holdfast.tree_ensembles.program import Answer, solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
 _STEPS = (300, 1500)  # of the search over conflicts, for L1 and L2, and for Linf; after them a program is faster
+_TIES = 12  # that are left out one by one
+_PARTS = 13  # weights are compared with whole multiples of 1, 1/2, ... and 1/12
+_WHOLE = 1e-12  # a smaller difference from a whole number is rounding
 _GROWTH = 2.0  # of a ball that holds no change
 _SAME = 1 + 1e-6  # two radii within this factor are one
 _TIE = 2e-6  # the tolerance of the solver for each tree, as a share of the largest leaf
@@ -78,11 +81,12 @@ class _Search:
         rest = np.delete(score, own).max()
         return bool(rest > score[own] if self.target is None else score[own] > rest)
 
-    def demand(self, pair: tuple[int, int], strict: bool) -> Demand:
+    def demand(self, pair: tuple[int, int], strict: bool = False) -> Demand:
         """Return the demand that the second class of a pair has a larger score than the first.
 
-        Loosely, a tie is enough, so that a proof that nothing meets the demand is sound in spite of rounding. Forests
-        have many exact ties: there the demand is always strict.
+        Loosely, a tie is enough, so that a proof that nothing meets the demand is sound in spite of the solver's
+        tolerance. Where no difference of two scores is as small as the tolerance, as in forests of pure leaves, ties
+        are left out at once.
         """
         value = self.geometry.leaves.value
         weight = value[:, pair[0]] - value[:, pair[1]]
@@ -91,10 +95,10 @@ class _Search:
         slack = _TIE * largest * self.geometry.leaves.count
         if self.ensemble.sums is np.float32:
             slack += 4 * float(np.finfo(np.float32).eps) * (largest * self.geometry.leaves.count + abs(base))
-        return Demand(weight, base + (slack if strict or self.ensemble.mean else -slack))
+        return Demand(weight, base + (slack if strict or _smallest_sum(weight, base) > 2 * slack else -slack))
 
     def run(self) -> Nearest:
-        loose = [[self.demand(pair, False) for pair in pairs] for pairs in self.choices]
+        loose = [[self.demand(pair) for pair in pairs] for pairs in self.choices]
         bounds = [max(self.geometry.lower_bound(demand) for demand in demands) for demands in loose]
         lower = math.inf
         for choice in np.argsort(bounds, kind="stable"):
@@ -108,18 +112,19 @@ class _Search:
 
     def one(self, demands: list[Demand], pairs: list[tuple[int, int]], bound: float) -> float:
         """Look for the nearest point that meets demands; return a radius within which there is none."""
-        lower, farthest, strict = bound, self.geometry.farthest(), False
+        lower, farthest, ties = bound, self.geometry.farthest(), list[Integers]()
         radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
         while math.isfinite(lower) and lower < self.best:
-            answer = self.solve(demands, radius)
+            answer = self.solve(demands, radius, ties)
             lower, length = max(lower, min(answer.lower, radius)), math.inf
             if answer.move is not None:
                 length = self.record(answer.move)
-                if math.isinf(length):  # a tie, which is no change: from here on, ties do not meet the demands
-                    if strict:
-                        break
-                    demands, strict = [self.demand(pair, True) for pair in pairs], True
+                if math.isinf(length) and len(ties) < _TIES:  # a tie is no change: look for other leaves
+                    ties.append(self.geometry.reached(answer.move))
                     continue
+                if math.isinf(length):
+                    self.solve([self.demand(pair, strict=True) for pair in pairs], radius * _GROWTH, [])
+                    break
             if not answer.settled or length <= radius * _SAME:
                 break
             if answer.move is None and radius >= farthest:
@@ -127,17 +132,25 @@ class _Search:
             radius = min(self.best, length if math.isfinite(length) else max(radius * _GROWTH, 1e-12))
         return lower
 
-    def solve(self, demands: list[Demand], radius: float) -> Answer:
-        """Find the nearest point inside a ball that meets demands: by conflicts of leaves, or else by a program."""
+    def solve(self, demands: list[Demand], radius: float, ties: list[Integers]) -> Answer:
+        """Find the nearest point inside a ball that meets demands: by conflicts of leaves, or else by a program.
+
+        Args:
+            demands: The demands.
+            radius: The radius of the ball.
+            ties: Leaves of all trees that together are known to make a tie.
+        """
         point, lower = self.geometry.point, 0.0
-        if len(demands) == 1 and not point.groups and not point.grid.any():
+        if len(demands) == 1 and not ties and not point.groups and not point.grid.any():
             answer = solve_conflicts(self.geometry, demands[0], radius, _STEPS[math.isinf(point.p)])
             if answer.settled:
                 return answer
             lower = answer.lower
             if answer.move is not None:
                 radius = min(radius, self.record(answer.move))
-        answer = solve(self.geometry, demands, radius, self.nodes)
+        answer = solve(self.geometry, demands, radius, self.nodes, ties)
+        if answer.move is not None:
+            self.record(answer.move)
         return answer._replace(lower=max(lower, answer.lower))
 
     def record(self, move: Floats) -> float:
@@ -148,3 +161,15 @@ class _Search:
         if length < self.best:
             self.best, self.move = length, move
         return length
+
+
+def _smallest_sum(weight: Floats, base: float) -> float:
+    """Return a number that no sum of these weights and the base is nearer to 0 than, unless it is 0; 0 if unknown.
+
+    Weights of pure leaves are whole numbers, and those of small leaves whole multiples of a fraction.
+    """
+    for parts in range(1, _PARTS):
+        multiples = np.append(weight, base) * parts
+        if np.abs(multiples - np.rint(multiples)).max() < _WHOLE:
+            return 1 / parts
+    return 0.0

@@ -10,6 +10,7 @@ no threshold of the program tells from the others.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +50,9 @@ class _Rows(NamedTuple):
     high: Floats
 
 
-def solve(geometry: Geometry, demands: list[Demand], radius: float, nodes: int) -> Answer:
+def solve(
+    geometry: Geometry, demands: list[Demand], radius: float, nodes: int, ties: Sequence[Integers] = ()
+) -> Answer:
     """Find the nearest point inside a ball that meets all demands.
 
     Args:
@@ -57,8 +60,9 @@ def solve(geometry: Geometry, demands: list[Demand], radius: float, nodes: int) 
         demands: The demands.
         radius: The radius of the ball.
         nodes: The largest number of branches.
+        ties: Leaves of all trees that must not be reached together.
     """
-    return _Program(geometry, demands, radius).solve(nodes)
+    return _Program(geometry, demands, radius, ties).solve(nodes)
 
 
 class _Program:
@@ -68,7 +72,7 @@ class _Program:
     radius.
     """
 
-    def __init__(self, geometry: Geometry, demands: list[Demand], radius: float):
+    def __init__(self, geometry: Geometry, demands: list[Demand], radius: float, ties: Sequence[Integers] = ()):
         self.geometry, self.radius = geometry, radius
         self.leaves, self.p = geometry.leaves, geometry.point.p
         kept = geometry.leaf_distance <= radius
@@ -84,6 +88,7 @@ class _Program:
         self._leaves(used)
         self._categories()
         self._demands(demands)
+        self._ties(ties)
         self._distances()
 
     def _groups(self) -> list[int]:
@@ -168,6 +173,14 @@ class _Program:
                 np.array([-math.inf]),
                 np.array([-demand.base * scale]),
             )
+
+    def _ties(self, ties: Sequence[Integers]) -> None:
+        """Not all leaves of a tie are reached."""
+        for leaves in ties:
+            if np.isin(leaves, self.kept).all():
+                columns = len(self.thresholds) + self._place_of_leaf[leaves]
+                most = np.array([float(len(leaves) - 1)])
+                self._add(0 * columns, columns, np.ones(len(columns)), np.array([-math.inf]), most)
 
     def _categories(self) -> None:
         """A category that changes leaves one feature and chooses one other."""

@@ -76,7 +76,7 @@ def from_sklearn(
         model = TorchModel(_module(last, step, width), bounds, classes=names)
     model.columns = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
     if columns is not None:
-        model.domain = columns.domain()
+        model.domain, model.features = columns.domain(), columns.features()
     return model
 
 
