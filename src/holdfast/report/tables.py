@@ -17,6 +17,11 @@ from holdfast.experiment.results import Results
 from holdfast.ranking import size_text
 from holdfast.table import Cell, Estimate, Table
 
+_PROVEN = (
+    " These radii are exact: an infinite one is a proof that no change within the ranges does it, unless the method "
+    "stopped at its limit."
+)
+
 
 class Section(NamedTuple):
     """A section of a report.
@@ -125,7 +130,7 @@ def _capped(results: Results, measure: MeasureRecord) -> str:
     treated = "count as the largest possible change" if bounded else "have no bound, so there is no area"
     return (
         f"{int(curve.censored.sum())} of the {curve.censored.numel()} points of {results.main} by {measure.name} are "
-        f"censored (no change was found) and {treated}."
+        f"censored (no change was found) and {treated}." + (_PROVEN if measure.bound == "exact" else "")
     )
 
 
@@ -266,4 +271,5 @@ def _censored(results: Results) -> Table | None:
         f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count "
         "as the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
     )
+    note += _PROVEN if any(measure.bound == "exact" and measure.judge for measure in results.measures("table")) else ""
     return Table("censored", "Censored points", columns, tuple(rows), note)
