@@ -97,6 +97,7 @@ def test_an_experiment_on_a_table_ends_in_a_page_with_the_names_of_columns(tmp_p
             np.testing.assert_array_equal(array, again.units[key].arrays[name], err_msg=f"{unit.kind} {name}")
     measures = {measure.name: measure for measure in results.measures("table")}
     assert [measures[name].bound for name in ("Robustness-S̄r", "Insertion")] == ["exact", "exact"]
+    assert measures["Robustness-Sr"].judge.startswith("ExactTrees")
     curve = results.curve("Greedy", measures["Robustness-S̄r"])
     assert curve is not None
     assert bool((curve.capped() <= curve.ceiling).all())

@@ -65,7 +65,7 @@ class MeasureRecord:
     Attributes:
         family: The heading under which tables put it.
         criterion: Its settings.
-        judge: The settings of its robustness method; empty if it has none.
+        judge: The settings of the robustness method that measures the model; empty if it has none.
         higher: Whether higher is better.
         bound: Which side of the true value measured values lie on.
     """
@@ -220,10 +220,10 @@ def record_of(
                 name=m.name,
                 family=m.criterion.family,
                 criterion=repr(m.criterion),
-                judge=repr(robustness) if (robustness := getattr(m.criterion, "robustness", None)) else "",
+                judge="" if (judge := _judge(m.criterion, cases.model)) is None else repr(judge),
                 side=m.side,
                 higher=m.criterion.higher_is_better,
-                bound=_bound(m.criterion, cases.model),
+                bound=m.criterion.bound if judge is None else judge.bound,
                 group=m.group,
                 why=m.why,
                 variant=m.variant,
@@ -242,10 +242,10 @@ def record_of(
     )
 
 
-def _bound(criterion: Criterion, model: Model) -> str:
-    """Return on which side of the true value a criterion lies for this model, which may be measured exactly."""
+def _judge(criterion: Criterion, model: Model) -> Robustness | None:
+    """Return the method by which a criterion measures this model: the exact one, where there is one."""
     robustness = getattr(criterion, "robustness", None)
-    return robustness.adapted(model).bound if isinstance(robustness, Robustness) else criterion.bound
+    return robustness.adapted(model) if isinstance(robustness, Robustness) else None
 
 
 def _texts(study: Study) -> tuple[TextRecord, ...]:

@@ -110,7 +110,9 @@ def _areas(results: Results, family: str, tested: Significance | None) -> Table 
         f"Areas under the curves from {_span(results.sizes)}; means over {len(results.examples)} examples with 95 % "
         "bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are those of a paired t-test at 95 %."
     )
-    note = " ".join([note, *filter(None, (_capped(results, measure) for measure in measures))])
+    capped = {measure.name: said for measure in measures if (said := _capped(results, measure))}
+    note = " ".join([note, *capped.values()])
+    note += _PROVEN if any(one.bound == "exact" for one in measures if one.name in capped) else ""
     if any(known.values()):
         note += " The paper's are of another network, other inputs and a less exact search: compare orders, not sizes."
     return Table(_key(family), family, tuple(columns), tuple(rows), note)
@@ -130,7 +132,7 @@ def _capped(results: Results, measure: MeasureRecord) -> str:
     treated = "count as the largest possible change" if bounded else "have no bound, so there is no area"
     return (
         f"{int(curve.censored.sum())} of the {curve.censored.numel()} points of {results.main} by {measure.name} are "
-        f"censored (no change was found) and {treated}." + (_PROVEN if measure.bound == "exact" else "")
+        f"censored (no change was found) and {treated}."
     )
 
 
