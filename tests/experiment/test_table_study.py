@@ -58,7 +58,7 @@ reference = { first = 200, count = 50 }
 draws = 2
 
 [gallery]
-examples = 2
+examples = 1
 top = 2
 targets = 1
 judge = "judge"
@@ -90,11 +90,6 @@ def test_an_experiment_on_a_table_ends_in_a_page_with_the_names_of_columns(tmp_p
     assert study.cases.features.names == (study.columns.moving,)
     results = _computed(study, tmp_path / "results.db")
     assert results.missing == 0
-    again = _computed(_study(tmp_path), tmp_path / "again.db")
-    assert again.units.keys() == results.units.keys()
-    for key, unit in results.units.items():
-        for name, array in unit.arrays.items():
-            np.testing.assert_array_equal(array, again.units[key].arrays[name], err_msg=f"{unit.kind} {name}")
     measures = {measure.name: measure for measure in results.measures("table")}
     assert [measures[name].bound for name in ("Robustness-S̄r", "Insertion")] == ["exact", "exact"]
     assert measures["Robustness-Sr"].judge.startswith("ExactTrees")
@@ -121,21 +116,29 @@ def test_an_experiment_on_a_table_ends_in_a_page_with_the_names_of_columns(tmp_p
 
 
 @pytest.mark.slow
-def test_what_was_stored_is_not_computed_again(tmp_path: Path) -> None:
-    few = REST.partition("[gallery]")[0]
-    first = _computed(_study(tmp_path, rest=few), tmp_path / "results.db")
-    with Store.open(tmp_path / "results.db") as store:
-        assert run(_study(tmp_path, rest=few), store).made == 0
-    more = few + CHECKS
-    grown = _computed(_study(tmp_path, rest=more), tmp_path / "results.db")
-    assert set(first.units) < set(grown.units)
-    assert any(unit.kind == "diagnostics analysis" for unit in grown.units.values())
+def test_a_run_goes_on_where_it_stopped_bit_for_bit(tmp_path: Path) -> None:
+    head = HEAD.replace('"Greedy"', '"LOO"')
+    few = REST.partition("[explainers.Greedy]")[0] + REST[REST.index('[criteria."Robustness-Sr"]') :]
+    study = _study(tmp_path, rest=few + CHECKS, head=head)
+    whole = _computed(study, tmp_path / "whole.db")
+    assert any(unit.kind == "diagnostics analysis" for unit in whole.units.values())
+    with Store.open(tmp_path / "parts.db") as store:
+        told: list[object] = []
+        run(study, store, notify=told.append, stop=lambda: len(told) > 3)
+    again = _computed(_study(tmp_path, rest=few + CHECKS, head=head), tmp_path / "parts.db")
+    assert again.missing == 0
+    assert again.units.keys() == whole.units.keys()
+    for key, unit in whole.units.items():
+        for name, array in unit.arrays.items():
+            np.testing.assert_array_equal(array, again.units[key].arrays[name], err_msg=f"{unit.kind} {name}")
+    with Store.open(tmp_path / "parts.db") as store:
+        assert run(study, store).made == 0
 
 
 def test_two_classes_are_asked_about_the_other_one(tmp_path: Path) -> None:
     study = _study(tmp_path)
     assert torch.equal(study.cases.target, 1 - study.cases.label)
-    scores = hf.LeaveOneOut(0.0)(study.cases).scores
+    scores = study.method("LOO").explainers["both"](study.cases).scores
     assert bool((scores != 0).any(1).all()), "the score of the first class alone is always 0"
 
 
@@ -179,7 +182,7 @@ def test_a_forest_is_trained_on_the_other_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "rest", "words"),
     [
-        ('use = "tables"\nroot = "wine"', REST, "the embedded trees are for Adult, got wine"),
+        ('use = "tables"\nroot = "wine"', REST.replace("first = 200", "first = 9"), "the embedded trees are for Adult, got wine"),
         ('use = "tables"\nroot = "nowhere.csv"', REST, "nowhere.csv"),
         ('use = "tables"\ncount = 2000\nfirst = 1', REST, "ask for more than the 2000 examples"),
         ('use = "tables"\n[model]\nuse = "table-trees"\nweights = "train"', REST, "table-forest is trained"),
