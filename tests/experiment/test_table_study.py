@@ -182,7 +182,11 @@ def test_a_forest_is_trained_on_the_other_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "rest", "words"),
     [
-        ('use = "tables"\nroot = "wine"', REST.replace("first = 200", "first = 9"), "the embedded trees are for Adult, got wine"),
+        (
+            'use = "tables"\nroot = "wine"',
+            REST.replace("first = 200", "first = 9"),
+            "the embedded trees are for Adult, got wine",
+        ),
         ('use = "tables"\nroot = "nowhere.csv"', REST, "nowhere.csv"),
         ('use = "tables"\ncount = 2000\nfirst = 1', REST, "ask for more than the 2000 examples"),
         ('use = "tables"\n[model]\nuse = "table-trees"\nweights = "train"', REST, "table-forest is trained"),
