@@ -96,6 +96,23 @@ class RandomWords(FixedReference):
         return f"RandomWords({super().__repr__()})"
 
 
+class RandomRows(FixedReference):
+    """Random inputs as a reference: each draw is one of them, whole, and the same for every case.
+
+    Args:
+        values: Inputs ``[N, *shape]`` to draw from, such as rows of a table.
+    """
+
+    def drawn(self, x: Tensor, seed: int) -> Tensor:
+        """Return one of the inputs as ``[B, *shape]``."""
+        values = self.fitting(x, "reference")
+        which = int(torch.randint(len(values), (1,), generator=generator(seed)))
+        return values[which].expand_as(x)
+
+    def __repr__(self) -> str:
+        return f"RandomRows({super().__repr__()})"
+
+
 Score = Literal["logit", "probability", "margin"]
 """The score of the label: its logit, its probability, or its logit minus the largest logit of another class.
 
@@ -164,6 +181,8 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
     low, high = cases.model.low, cases.model.high
     if isinstance(reference, RandomWords):
         points = random_words(reference, x, seed)
+    elif isinstance(reference, RandomRows):
+        points = reference.drawn(x, seed)
     elif isinstance(reference, str):
         points = _made(cases, reference, seed)
         points = points if low is None else points.clamp(low, high)  # rounding must not leave the box
@@ -184,7 +203,7 @@ def reference_points(cases: Cases, reference: Reference, seed: int = 0) -> Tenso
 
 def is_random(reference: Reference) -> bool:
     """Return whether another seed gives another reference."""
-    return isinstance(reference, RandomWords) or (isinstance(reference, str) and reference == "uniform")
+    return isinstance(reference, (RandomWords, RandomRows)) or (isinstance(reference, str) and reference == "uniform")
 
 
 def random_words(words: RandomWords, x: Tensor, seed: int) -> Tensor:

@@ -82,3 +82,13 @@ def test_subsets_may_be_arrays_and_one_a_case() -> None:
     criterion = hf.RobustnessRest(hf.MinNorm(steps=10))
     assert torch.equal(criterion(cases, relevant.numpy()), criterion(cases, relevant))
     assert torch.equal(criterion(cases, relevant[:, 0].numpy()), criterion(cases, relevant[:, :1]))
+
+
+def test_a_radius_that_is_proven_to_be_infinite_counts_the_same_for_every_subset() -> None:
+    model = hf.neighbours([[0.0, 0.0], [1.0, 0.0]], ["low", "high"], bounds=([0, 0], [1, 9]))
+    cases = model.ask(torch.tensor([[0.25, 4.0]]))
+    relevant = torch.tensor([[[True, False], [False, True], [True, True], [False, False]]])
+    for criterion in (hf.RobustnessRest(), hf.RobustnessRelevant()):
+        ceiling = criterion.ceiling(cases, relevant)[0]
+        assert torch.allclose(ceiling[:2], torch.tensor(0.75**2 + 5**2).sqrt().to(ceiling))
+        assert sorted(ceiling[2:].tolist()) == [0.0, float(ceiling[0])], "nothing is left to move in one of them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -83,3 +84,15 @@ def test_a_regression_says_how_many_samples_it_needs() -> None:
     with pytest.raises(hf.HoldfastError, match="subsets that differ"):
         hf.GreedyAS(samples=50, inclusion=0.0, estimator=hf.Regression())(before)
     assert before.model.queries == spent, "nothing ran"
+
+
+@pytest.mark.slow
+def test_a_feature_that_changes_nothing_alone_is_not_chosen_first() -> None:
+    def scores(rows: np.ndarray) -> np.ndarray:
+        return np.stack([0.5 - rows[:, 1], rows[:, 1] - 0.5], 1)
+
+    cases = hf.FunctionModel(scores, bounds=(0, 1)).ask(torch.zeros(3, 3))
+    objective = hf.RobustnessRelevant(hf.Judge.quick())
+    for samples in (1, 4):
+        ranking = hf.GreedyAS(objective, budget=1, step=1, samples=samples)(cases)
+        assert ranking.order[:, 0].tolist() == [1, 1, 1], "the radius of the others alone is infinite, not 0"

@@ -17,13 +17,17 @@ from holdfast.chunks import Progress
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
+from holdfast.models.model import Access
 from holdfast.ranking import Ranking, size_text
 from holdfast.robustness import Judge, MinNorm, Robustness
+from holdfast.robustness.decision_based import DecisionBased
 from holdfast.settings import Count, Range
 from holdfast.table import Table
 
 SEARCH = MinNorm(steps=40, restarts=2)
 """The single search that is compared with the judge by default."""
+DECISIONS = DecisionBased.quick()
+"""The same for models without gradients, and for tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +108,7 @@ def diagnostics(
     *,
     sizes: Sequence[float] | Sequence[int] = SIZES,
     judge: Robustness | None = None,
-    search: MinNorm | None = None,
+    search: Robustness | None = None,
     seeds: int = 5,
     progress: Progress | None = None,
 ) -> Diagnostics:
@@ -115,7 +119,7 @@ def diagnostics(
         ranking: The ranking whose top features are fixed.
         sizes: The sizes of the fixed set: rising shares (float) or numbers (int).
         judge: The judge; default ``Judge()``.
-        search: The single search; default ``SEARCH``.
+        search: The single search, which has a seed; default ``SEARCH``, or ``DECISIONS`` without gradients.
         seeds: The number of seeds of the single search.
         progress: Called with (done, total) measurements.
 
@@ -125,14 +129,16 @@ def diagnostics(
     Raises:
         HoldfastError: There are fewer than two seeds, or sizes do not rise.
     """
-    judge, search = judge or Judge(), search or SEARCH
+    judge = judge or Judge()
+    search = search or (SEARCH if _has_gradients(cases) else DECISIONS)
+    varied: Any = search
     if seeds < 2:
         raise HoldfastError(f"a spread needs at least two seeds, got {seeds}.")
     if not sizes or list(sizes) != sorted(set(sizes)):
         raise HoldfastError(f"sizes must rise, got {list(sizes)}.")
     moving = ~ranking.top(sizes)
     measurements: list[tuple[Robustness, Tensor]] = [(judge, moving)]
-    measurements += [(replace(search, seed=search.seed + seed), moving) for seed in range(seeds)]
+    measurements += [(replace(varied, seed=varied.seed + seed), moving) for seed in range(seeds)]
     # Measured separately, subsets share no witness.
     measurements += [(search, moving[:, place : place + 1]) for place in range(len(sizes))]
     radii = []
@@ -149,6 +155,12 @@ def diagnostics(
         repr(judge),
         repr(search),
     )
+
+
+def _has_gradients(cases: Cases) -> bool:
+    """Return whether a search along gradients ends at inputs."""
+    domain = cases.model.domain
+    return cases.model.access >= Access.GRADIENTS and (domain is None or domain.is_everything)
 
 
 def _nanmax(values: Tensor) -> Tensor:
@@ -180,11 +192,12 @@ class DiagnosticsAnalysis(Analysis):
         sizes = SIZES if self.sizes is None else self.sizes
         result = diagnostics(cases, subject, sizes=sizes, judge=self.judge, seeds=self.seeds, progress=progress)
         tensors = {"judged": result.judged, "searched": result.searched, "alone": result.alone, "moving": result.moving}
-        return Computed({name: value.numpy() for name, value in tensors.items()} | {"sizes": np.array(sizes)})
+        arrays = {name: value.numpy() for name, value in tensors.items()} | {"sizes": np.array(sizes)}
+        return Computed(arrays if _has_gradients(cases) else arrays | {"by_decisions": np.array([True])})
 
     def rows(self, cases: Cases, explainer: Explainer) -> int | None:
         # The judge once, the search from every seed, and the search once more for every size.
-        search = SEARCH.rows
+        search = (SEARCH if _has_gradients(cases) else DECISIONS).rows
         each = None if self.judge.rows is None or search is None else self.judge.rows + (self.seeds + 1) * search
         return None if each is None else each * len(SIZES if self.sizes is None else self.sizes) * len(cases)
 
@@ -195,9 +208,9 @@ class DiagnosticsAnalysis(Analysis):
                 name: torch.from_numpy(np.concatenate([one[name] for one in blocks], int(name == "searched")))
                 for name in ("judged", "searched", "alone", "moving")
             }
-            return Diagnostics(
-                tuple(blocks[0]["sizes"].tolist()), **joined, judge=stored.settings_of(cls.name), search=repr(SEARCH)
-            )
+            search = repr(DECISIONS if "by_decisions" in blocks[0] else SEARCH)
+            sizes = tuple(blocks[0]["sizes"].tolist())
+            return Diagnostics(sizes, **joined, judge=stored.settings_of(cls.name), search=search)
         return None
 
     @classmethod

@@ -35,13 +35,15 @@ Data = Annotated[
     Path | None,
     typer.Option(
         help="Folder with the full data set, or with photographs (in folders by class); for texts a folder, archive or "
-        "table, newsgroups or yahoo-answers."
+        "table, newsgroups or yahoo-answers; for tables a file of Adult, breast-cancer or wine (of scikit-learn)."
     ),
 ]
 OtherModel = Annotated[
     str | None,
     typer.Option(
-        "--model", help="Another network: torchvision:NAME or timm:NAME for photographs, huggingface:NAME for texts."
+        "--model",
+        help="Another network: torchvision:NAME or timm:NAME for photographs, huggingface:NAME for texts, "
+        "table-forest for tables.",
     ),
 ]
 

@@ -19,9 +19,14 @@ _MOST = 16 * MEGABYTE
 
 def write_columns(path: str | Path, columns: Sequence[Column]) -> None:
     """Write columns to a JSON file, whole or not at all."""
+    write_text(Path(path), columns_text(columns))
+
+
+def columns_text(columns: Sequence[Column]) -> str:
+    """Return columns as the text of a JSON file; ``columns_of`` reads it."""
     lines = [json.dumps(column.plain, ensure_ascii=False, allow_nan=False) for column in columns]
     rows = ",\n  ".join(lines)
-    write_text(Path(path), f'{{"format": "{_FORMAT}", "columns": [\n  {rows}\n]}}\n')
+    return f'{{"format": "{_FORMAT}", "columns": [\n  {rows}\n]}}\n'
 
 
 def read_columns(path: str | Path) -> list[Column]:

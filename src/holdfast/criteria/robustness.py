@@ -55,8 +55,14 @@ class _RobustnessCriterion(Criterion):
 
     @final
     def ceiling(self, cases: Cases, relevant: Tensor) -> Tensor:
-        """Return the largest perturbation that the model's bounds allow, ``[B, K]``; ``inf`` without bounds."""
-        moving = self.moving(cases.subsets(relevant))
+        """Return the largest perturbation that the model's bounds allow, ``[B, K]``; ``inf`` without bounds.
+
+        It is that of the features that may move. Where radii are exact, an infinite one is worse, or better, than all
+        others, however small the ranges of these features are: it is then that of all features.
+        """
+        own = self.moving(cases.subsets(relevant))
+        exact = self.robustness.adapted(cases.model).bound == "exact"
+        moving = own.any(2, keepdim=True).expand_as(own) if exact else own
         b, k = moving.shape[:2]
 
         def work(piece: slice) -> Tensor:

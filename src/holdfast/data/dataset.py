@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from holdfast.analyses.agreement import Marks
 from holdfast.analyses.analysis import Vocabulary
+from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.reference import FixedReference, RandomWords
 from holdfast.registry import Registry
@@ -27,6 +29,7 @@ class Examples:
         sentences: The texts of the inputs; None if they are no texts.
         text_model: The model that embeds the texts; None if they are no texts.
         marks: Features that people marked; None if nobody did.
+        columns: The columns of the table; None if inputs are no rows of a table.
     """
 
     x: Tensor
@@ -34,6 +37,7 @@ class Examples:
     sentences: Sentences | None = None
     text_model: TextModel | None = None
     marks: Marks | None = None
+    columns: Columns | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -55,6 +59,11 @@ class Examples:
         return FixedReference.inputs(chosen)
 
     @property
+    def typical(self) -> FixedReference | None:
+        """The medians of numbers and the most frequent categories, as one row; None if inputs are no rows."""
+        return None if self.columns is None else FixedReference(typical_row(self.columns, self.x))
+
+    @property
     def random_words(self) -> RandomWords | None:
         """A reference of random words; None if inputs are no texts."""
         return None if self.text_model is None else self.text_model.random_words
@@ -65,6 +74,27 @@ class Examples:
         if self.text_model is None:
             return None
         return Vocabulary(FixedReference(self.text_model.known_vectors), self.text_model.known_names)
+
+
+def typical_row(columns: Columns, x: Tensor) -> Tensor:
+    """Return the medians of numbers and the most frequent categories of rows, as one row.
+
+    Args:
+        columns: The columns.
+        x: The rows as points ``[N, n]``.
+
+    Returns:
+        A point ``[n]``; every coordinate of a number is one that some row has.
+    """
+    point = torch.zeros_like(x[0])
+    for column in columns:
+        place = columns.slices[column.name]
+        part = x[:, place]
+        if column.kind == "categorical":
+            point[place.start + int(part.sum(0).argmax())] = part.max()
+        else:
+            point[place] = part.median(0).values
+    return point
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from holdfast.cases import AskableModel
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.digits import DIGITS, FASHION, Digits, fashion_mnist, load_weights, mnist, mnist_cnn
 from holdfast.data.network import Network, Place
@@ -83,7 +84,7 @@ class MnistCnn(Network):
 
     name: ClassVar[str] = "mnist-cnn"
 
-    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
         if self.weights == "embedded":
             if data.name != MnistData.name:
                 raise HoldfastError(

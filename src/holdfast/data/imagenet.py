@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from holdfast.cases import AskableModel
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.network import Network, Place, Prepared
 from holdfast.data.photographs import Photos, image_folder, read_photo
@@ -142,7 +143,7 @@ class EfficientNetLite0(Network):
     def prepared(self) -> Prepared:
         return Prepared(224, 0.875)
 
-    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
         if self.weights != "embedded":
             raise HoldfastError('model.weights should be "embedded" for efficientnet-lite0: they come in a package.')
         return imagenet_classifier(place.device), {"network": self.full_name}

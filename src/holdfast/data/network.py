@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from holdfast.cases import AskableModel
 from holdfast.chunks import Progress
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.errors import HoldfastError
-from holdfast.models.torch import TorchModel
 from holdfast.registry import Registry
 from holdfast.settings import Count, Settings
 from holdfast.text import TextModel
@@ -87,7 +87,7 @@ class Network(Settings, ABC):
         return f"{self.name}:{self.variant}" if self.variant else self.name
 
     @abstractmethod
-    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
         """Make the model.
 
         Args:

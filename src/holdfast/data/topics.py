@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from safetensors import safe_open
 
+from holdfast.cases import AskableModel
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.digits import MOST_WEIGHTS
 from holdfast.data.network import Network, Place
@@ -22,7 +23,6 @@ from holdfast.data.texts import Texts, read_texts
 from holdfast.data.train_text import LONGEST
 from holdfast.errors import HoldfastError, HoldfastWarning
 from holdfast.files import reading, shown
-from holdfast.models.torch import TorchModel
 from holdfast.settings import Count
 from holdfast.text import BiLstm, TextModel, Vocabulary, WordReader, transformer
 
@@ -166,7 +166,7 @@ class TextBiLstm(Network):
             )
         return topics_bilstm(device) if self.weights == "embedded" else load_bilstm(self.weights, device)
 
-    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
         assert examples.text_model is not None
         facts = {"network": self.full_name}
         if isinstance(data, TextData):

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from holdfast.cases import AskableModel
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.imagenet import imagenet_names
 from holdfast.data.network import Network, Place, Prepared
@@ -155,7 +156,7 @@ class _ZooNetwork(Network):
         prepared = zoo_preprocessing(self.full_name)
         return Prepared(prepared.size, prepared.crop)
 
-    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[TorchModel, dict[str, str]]:
+    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
         if self.weights == "train":
             raise HoldfastError(
                 f'model.weights should be "embedded" (the library\'s own) or a file for {self.full_name}, got "train".'

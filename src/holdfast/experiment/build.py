@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from torch import Tensor
 
 from holdfast.analyses.analysis import Analysis
+from holdfast.cases import AskableModel, Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion
 from holdfast.criteria.robustness import RobustnessRelevant, RobustnessRest
@@ -24,8 +26,10 @@ from holdfast.experiment.engine import Engine
 from holdfast.experiment.study import BOTH, Gallery, Measure, Method, Study, check_parts
 from holdfast.experiment.toml import A_TABLE, ExplainerTable, Piece, Settings, with_choices
 from holdfast.explainers.explainer import Explainer
+from holdfast.features import Features
 from holdfast.modalities.modality import Modality
-from holdfast.reference import FixedReference, RandomWords
+from holdfast.models.trees import TreeModel
+from holdfast.reference import FixedReference, RandomRows, RandomWords
 from holdfast.registry import Registry
 from holdfast.robustness import Robustness
 
@@ -63,6 +67,16 @@ def build(
     return _Builder(with_choices(settings, choices), limit, device).study(name, Place(folder, device, train, progress))
 
 
+def _asked(model: AskableModel, x: Tensor, features: Features) -> Cases:
+    """Ask about inputs. Trees that give only the log-odds of two classes are asked "why not the other?".
+
+    That is the same question. But the score of the first class is always 0, so removing features would change nothing.
+    """
+    if isinstance(model, TreeModel) and len(model.classes) == 2:
+        return model.ask(x, target=1 - model(x, exact=True).argmax(1), features=features)
+    return model.ask(x, features=features)
+
+
 class _Span(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     first: Annotated[int, Field(ge=0)]
@@ -85,13 +99,13 @@ class _Builder:
         self._check_tops(gallery, analyses)
         x = examples.x[wanted].to(self.device)
         sentences = None if examples.sentences is None else examples.sentences[wanted]
-        features = self.modality.features(settings.features, x, sentences)
+        features = self.modality.features(settings.features, x, sentences, examples.columns)
         model, about = self.network.model(self.data, examples, place)  # last: it may be trained
         vocabulary = examples.vocabulary
         return Study(
             name=name,
             title=settings.title,
-            cases=model.ask(x, features=features),
+            cases=_asked(model, x, features),
             methods=methods,
             measures=measures,
             main=settings.main,
@@ -103,6 +117,7 @@ class _Builder:
             modality=self.modality.name,
             sentences=sentences,
             marks=examples.marks,
+            columns=examples.columns,
             vocabulary=vocabulary.names if vocabulary and any(one.uses_words for one in analyses) else (),
             published=settings.published,
             about=about,
@@ -144,19 +159,21 @@ class _Builder:
             raise HoldfastError(f"engine: {error}") from error
 
     def _check_tops(self, gallery: Gallery | None, analyses: tuple[Analysis, ...]) -> None:
-        """Refuse numbers of words that a text does not have."""
-        if self.examples.sentences is None:
+        """Refuse numbers of words that a text does not have, or of columns that a table does not have."""
+        if self.examples.sentences is not None:
+            fewest = min(map(len, self.examples.sentences.words))
+            least = f"the {fewest} words of the shortest text, so that a word is left to move: raise data.min_words"
+        elif self.examples.columns is not None:
+            fewest = len(self.examples.columns.moving)
+            least = f"the {fewest} columns that can change, so that one is left to move"
+        else:
             return
-        fewest = min(map(len, self.examples.sentences.words))
         tops: dict[str, float | int] = {"the largest of sizes": self.settings.sizes[-1]}
         tops |= {f"analyses.{one.name}.top": top for one in analyses if (top := getattr(one, "top", None)) is not None}
         tops |= {"gallery.top": gallery.top} if gallery else {}
         for name, top in tops.items():
             if isinstance(top, int) and top >= fewest:
-                raise HoldfastError(
-                    f"{name}, {top}, should be under the {fewest} words of the shortest text, so that a word is left "
-                    "to move: raise data.min_words."
-                )
+                raise HoldfastError(f"{name}, {top}, should be under {least}.")
 
     # ------------------------------------------------------------------ parts of the study
 
@@ -265,8 +282,11 @@ class _Builder:
         if value == "words":
             return self._words(place)
         plain = [one for one in (float, *_parts(kind)) if one in _parts(kind) and _is_plain(one)]
+        if value == "typical":
+            return self._typical(place)
         if isinstance(value, dict) or not plain:
-            return self.examples.some(**_span(value, place), name=place)
+            some = self.examples.some(**_span(value, place), name=place)
+            return RandomRows(some.values) if plain else some  # one of them at a time where one is expected
         types: Any = reduce(or_, (_Finite if one is float else one for one in plain))
         return _checked(float(value) if type(value) is int else value, types, place)
 
@@ -275,6 +295,12 @@ class _Builder:
         if words is None:
             raise HoldfastError(f'{place} should not be "words" for {self.data.name}: it has none.')
         return words
+
+    def _typical(self, place: str) -> FixedReference:
+        row = self.examples.typical
+        if row is None:
+            raise HoldfastError(f'{place} should not be "typical" for {self.data.name}: it is no table.')
+        return row
 
 
 def _parts(kind: Any) -> set[Any]:

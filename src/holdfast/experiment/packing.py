@@ -74,7 +74,8 @@ def pack_inputs(cases: Cases, examples: int) -> Arrays:
     shown = cases[:examples]
     ids = shown.features.ids.expand(len(shown), *shown.features.ids.shape[1:]).int()
     tensors = {"label": cases.label, "target": cases.target, "logits": cases.model(cases.x, exact=True)}
-    tensors |= {"x": shown.x.float(), "ids": ids}
+    x = shown.x.float() if cases.model.domain is None else shown.x  # a rounded row may be none
+    tensors |= {"x": x, "ids": ids}
     return {name: _array(value) for name, value in tensors.items()}
 
 
@@ -84,6 +85,7 @@ def pack_explanations(explanations: Sequence[Explanation], moves: bool) -> Array
     Args:
         explanations: E explanations of inputs of the same shape.
         moves: Whether to include the changes, as 16-bit shares of their largest coordinate: exact enough to draw.
+            Rows of tables are also included as they are after the changes.
 
     Returns:
         ``order`` ``[E, d]`` padded with -1, ``top`` and ``probability`` ``[E]``, pairs ``[E, 2]``, and the changes.
@@ -106,6 +108,9 @@ def pack_explanations(explanations: Sequence[Explanation], moves: bool) -> Array
         flat = torch.stack(changes).flatten(2)
         largest = flat.abs().amax(2, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
         arrays |= {"moves": _array((flat / largest * _FULL).round().short()), "largest": _array(largest[..., 0])}
+    after = [one.witness for one in explanations if one.witness is not None]
+    if moves and after:
+        arrays["witness"] = _array(torch.stack(after))
     return arrays
 
 
@@ -139,6 +144,7 @@ def unpack_explanations(
             radius=_pair(arrays["radius"][row]),
             new_class=(int(arrays["new_class"][row, 0]), int(arrays["new_class"][row, 1])),
             moves=_moves(unit, row, x.shape[1:]),
+            witness=torch.from_numpy(arrays["witness"][row]) if "witness" in arrays else None,
             probability=float(arrays["probability"][row]),
             new_probability=_pair(arrays["new_probability"][row]),
             proven=(bool(arrays["proven"][row, 0]), bool(arrays["proven"][row, 1])),

@@ -8,8 +8,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from holdfast.columns import Columns
+from holdfast.columns.stored import columns_of, columns_text
+from holdfast.criteria.criterion import Criterion
 from holdfast.errors import HoldfastError
 from holdfast.experiment.study import Study
+from holdfast.models.model import Model
+from holdfast.robustness import Robustness
 from holdfast.text import Word
 from holdfast.version import RESULTS, __version__
 
@@ -60,7 +65,7 @@ class MeasureRecord:
     Attributes:
         family: The heading under which tables put it.
         criterion: Its settings.
-        judge: The settings of its robustness method; empty if it has none.
+        judge: The settings of the robustness method that measures the model; empty if it has none.
         higher: Whether higher is better.
         bound: Which side of the true value measured values lie on.
     """
@@ -106,6 +111,7 @@ class StudyRecord:
         settings: Settings of analyses and of the gallery, by name.
         top: How many features the gallery calls relevant.
         units: Every unit that belongs to it.
+        columns: The columns of the table as JSON; empty if inputs are no rows of a table.
     """
 
     name: str
@@ -132,6 +138,12 @@ class StudyRecord:
     marks: dict[str, dict[str, tuple[int, ...]]]
     about: dict[str, str]
     units: tuple[UnitRecord, ...] = field(repr=False)
+    columns: str = field(default="", repr=False)
+
+    @property
+    def table(self) -> Columns | None:
+        """The columns of the table; None if inputs are no rows of a table."""
+        return Columns(tuple(columns_of(self.columns))) if self.columns else None
 
     @property
     def unit_names(self) -> dict[str, str]:
@@ -208,10 +220,10 @@ def record_of(
                 name=m.name,
                 family=m.criterion.family,
                 criterion=repr(m.criterion),
-                judge=repr(robustness) if (robustness := getattr(m.criterion, "robustness", None)) else "",
+                judge="" if (judge := _judge(m.criterion, cases.model)) is None else repr(judge),
                 side=m.side,
                 higher=m.criterion.higher_is_better,
-                bound=m.criterion.bound,
+                bound=m.criterion.bound if judge is None else judge.bound,
                 group=m.group,
                 why=m.why,
                 variant=m.variant,
@@ -225,8 +237,15 @@ def record_of(
         vocabulary=study.vocabulary,
         marks=_marks(study),
         about=dict(study.about),
+        columns="" if study.columns is None else columns_text(study.columns.columns),
         units=tuple(UnitRecord(key, kind, role) for key, kind, role in units),
     )
+
+
+def _judge(criterion: Criterion, model: Model) -> Robustness | None:
+    """Return the method by which a criterion measures this model: the exact one, where there is one."""
+    robustness = getattr(criterion, "robustness", None)
+    return robustness.adapted(model) if isinstance(robustness, Robustness) else None
 
 
 def _texts(study: Study) -> tuple[TextRecord, ...]:

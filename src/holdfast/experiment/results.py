@@ -18,12 +18,12 @@ from holdfast.analyses.result import Result
 from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.experiment.jobs import analysis_kind
-from holdfast.experiment.packing import unpack_explanations, unpack_ranking
+from holdfast.experiment.packing import unpack_ranking
+from holdfast.experiment.reading import explanations_of
 from holdfast.experiment.record import MeasureRecord, Role, StudyRecord
 from holdfast.experiment.store import Store, Unit
 from holdfast.experiment.study import SIDES
 from holdfast.explanation import Explanation
-from holdfast.features import Features
 from holdfast.models.model import Queries
 from holdfast.ranking import Ranking
 
@@ -296,9 +296,9 @@ class Results:
             for method in self.methods():
                 unit = self._unit(("explanation", method, self.sides(method)[0], ""), number)
                 if inputs is not None and unit is not None:
-                    for row, one in enumerate(self._unpacked(inputs, unit, method, start)):
-                        new = words.get((one.key, start + row), {})
-                        by_example[start + row][method] = replace(one, replacements=new)
+                    for row, one in enumerate(explanations_of(self.study, inputs, unit, method, start)):
+                        new = words.get((one.key, start + row))
+                        by_example[start + row][method] = replace(one, replacements=new) if new else one
         return dict(by_example)
 
     def targeted(self) -> dict[int, list[Explanation]]:
@@ -307,28 +307,9 @@ class Results:
         for record in sorted(self.study.units, key=lambda unit: unit.role.target):
             unit = self.units.get(record.key)
             if record.role.target >= 0 and unit is not None:
-                for example, one in enumerate(self._unpacked(unit, unit, record.role.method, 0)):
+                for example, one in enumerate(explanations_of(self.study, unit, unit, record.role.method, 0)):
                     by_example[example].append(one)
         return dict(by_example)
-
-    def _unpacked(self, inputs: Unit, unit: Unit, method: str, start: int) -> list[Explanation]:
-        """Return the explanations of a unit, with their texts if inputs are texts."""
-        ids = torch.from_numpy(inputs.arrays["ids"]).long()
-        texts = self.study.texts[start : start + len(ids)]
-        features = [
-            Features(
-                one[None],
-                self.study.feature_count,
-                self.study.feature_kind,
-                (tuple(word.text for word in texts[row].words),) if texts else None,
-            )
-            for row, one in enumerate(ids)
-        ]
-        explanations = unpack_explanations(inputs, unit, method, features, self.study.classes)
-        if not texts:
-            return explanations
-        pairs = zip(explanations, texts, strict=False)
-        return [replace(one, text=text.text, spans=text.spans) for one, text in pairs]
 
     def _replacements(self) -> dict[tuple[str, int], dict[int, str]]:
         """Return the real words that replace others, by the key of a ranking and example, then by feature."""

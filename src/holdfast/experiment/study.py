@@ -10,6 +10,7 @@ from typing import Literal
 from holdfast.analyses.agreement import Marks
 from holdfast.analyses.analysis import Analysis
 from holdfast.cases import Cases
+from holdfast.columns import Columns
 from holdfast.criteria.criterion import Criterion
 from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
@@ -128,6 +129,7 @@ class Study:
         modality: The kind of the inputs, which says how they are drawn.
         sentences: The texts behind the cases.
         marks: What people marked in the examples.
+        columns: The columns of the table behind the cases.
         vocabulary: Names of the words that replace others.
         published: The data set whose published figures stand beside the measured ones.
         about: What else a reader should know, by name.
@@ -148,6 +150,7 @@ class Study:
     modality: str = "image"
     sentences: Sentences | None = None
     marks: Marks | None = None
+    columns: Columns | None = None
     vocabulary: tuple[str, ...] = ()
     published: str | None = None
     about: Mapping[str, str] = field(default_factory=dict)

@@ -195,8 +195,10 @@ class SampledBanzhaf(Estimator):
         values, joined = draw.objective.joining(draw.cases, subsets, candidates)
         known = torch.isfinite(values)
         most = draw.objective.ceiling(draw.cases, subsets)
-        finite = torch.where(known, values, 0).amax()
-        most = torch.where(torch.isfinite(most), most, 2 * finite + 1)  # a value that is larger than all known ones
+        both = torch.cat([values, joined.flatten(1)], 1)
+        largest = torch.where(torch.isfinite(both), both, 0).amax(1, keepdim=True)
+        bounded = torch.isfinite(most) & (most > 0)  # 0 where no feature may move
+        most = torch.where(bounded, most, 2 * largest + 1)  # a value that is larger than all known ones
         values = torch.where(known, values, most)[..., None]
         joined = torch.where(torch.isfinite(joined), joined, torch.maximum(most[..., None], values))
         smallest = torch.finfo(values.dtype).tiny

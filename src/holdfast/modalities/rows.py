@@ -16,13 +16,13 @@ from holdfast.explanation import HELD, MOVED, Explanation
 _HANDED_OVER = " was used."  # the end of a note of a method that needs gradients, which trees do not have
 
 
-def described(explanation: Explanation, columns: Columns, model: AskableModel) -> Explanation:
+def described(explanation: Explanation, columns: Columns, model: AskableModel | None = None) -> Explanation:
     """Add the columns of the row, what replaces their values, and the sentence that says what would have to change.
 
     Args:
         explanation: The explanation of one row, with its witnesses.
         columns: The columns of the table.
-        model: The model that decided.
+        model: The model that decided, which is asked about rounded numbers. None: numbers are not rounded.
     """
     assert explanation.witness is not None
     x, row = explanation.x, columns.decode(explanation.x[None])[0]
@@ -37,13 +37,13 @@ def described(explanation: Explanation, columns: Columns, model: AskableModel) -
     )
 
 
-def sentence(explanation: Explanation, columns: Columns, model: AskableModel) -> str:
+def sentence(explanation: Explanation, columns: Columns, model: AskableModel | None) -> str:
     """Say what would have to change in the relevant columns, and what the others can do while these are held.
 
     Args:
         explanation: The explanation of one row, with its witnesses.
         columns: The columns of the table.
-        model: The model that decided, which is asked about rounded numbers.
+        model: The model that decided, which is asked about rounded numbers; None: they stay as they are.
     """
     assert explanation.witness is not None
     before, new = explanation.classes[explanation.label], explanation.new_class[MOVED]
@@ -56,16 +56,18 @@ def sentence(explanation: Explanation, columns: Columns, model: AskableModel) ->
     return told if whole else told + _rest(explanation, relevant, columns)
 
 
-def changed(columns: Columns, model: AskableModel, x: Tensor, witness: Tensor, new: int) -> list[Change]:
+def changed(columns: Columns, model: AskableModel | None, x: Tensor, witness: Tensor, new: int) -> list[Change]:
     """Return the changes between a row and a witness in round numbers that lead to the same class.
 
     Args:
         columns: The columns of the table.
-        model: The model that decided.
+        model: The model that decided; None: the numbers of the witness as they are.
         x: The row ``[n]``.
         witness: The witness ``[n]``.
         new: The class of the witness.
     """
+    if model is None:
+        return columns.changes(x, witness)
 
     def leads_there(points: Tensor) -> Tensor:
         scores = model(points.to(model.device, model.dtype), exact=True)

@@ -126,7 +126,7 @@ class TableModality(Modality):
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         cells = explanation.cells or plain_cells(explanation)
-        return Shown(title, radius_facts(explanation), cells=cells, top=explanation.top)
+        return Shown(title, (*radius_facts(explanation), *explanation.extra), cells=cells, top=explanation.top)
 
 
 def _columns(rows: RowSource) -> Columns:

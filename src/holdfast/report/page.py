@@ -123,8 +123,8 @@ def _example(
 
 
 def _is_shown(explanation: Explanation) -> bool:
-    """Return whether an input can be shown: a text, or an image with one or three channels."""
-    return bool(explanation.text) or (explanation.x.ndim == 3 and explanation.x.shape[0] in (1, 3))
+    """Return whether an input can be shown: a text, a row of a table, or an image with one or three channels."""
+    return bool(explanation.text or explanation.cells) or (explanation.x.ndim == 3 and explanation.x.shape[0] in (1, 3))
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:

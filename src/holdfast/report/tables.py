@@ -17,6 +17,11 @@ from holdfast.experiment.results import Results
 from holdfast.ranking import size_text
 from holdfast.table import Cell, Estimate, Table
 
+_PROVEN = (
+    " These radii are exact: an infinite one is a proof that no change within the ranges does it, unless the method "
+    "stopped at its limit."
+)
+
 
 class Section(NamedTuple):
     """A section of a report.
@@ -105,7 +110,9 @@ def _areas(results: Results, family: str, tested: Significance | None) -> Table 
         f"Areas under the curves from {_span(results.sizes)}; means over {len(results.examples)} examples with 95 % "
         "bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are those of a paired t-test at 95 %."
     )
-    note = " ".join([note, *filter(None, (_capped(results, measure) for measure in measures))])
+    capped = {measure.name: said for measure in measures if (said := _capped(results, measure))}
+    note = " ".join([note, *capped.values()])
+    note += _PROVEN if any(one.bound == "exact" for one in measures if one.name in capped) else ""
     if any(known.values()):
         note += " The paper's are of another network, other inputs and a less exact search: compare orders, not sizes."
     return Table(_key(family), family, tuple(columns), tuple(rows), note)
@@ -266,4 +273,5 @@ def _censored(results: Results) -> Table | None:
         f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count "
         "as the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
     )
+    note += _PROVEN if any(measure.bound == "exact" and measure.judge for measure in results.measures("table")) else ""
     return Table("censored", "Censored points", columns, tuple(rows), note)
