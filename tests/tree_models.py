@@ -62,7 +62,7 @@ def library_scores(model: Any, x: Array) -> Array:
     else:
         return np.asarray(model.predict_proba(x), np.float64)
     raw = np.asarray(raw, np.float64)
-    return raw if raw.ndim == 2 else np.stack([np.zeros(len(raw)), raw], 1)
+    return raw if raw.ndim == 2 else np.stack([-raw / 2, raw / 2], 1)
 
 
 def both_sides(threshold: float) -> list[float]:

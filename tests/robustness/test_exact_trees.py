@@ -169,3 +169,11 @@ def test_a_change_by_a_small_margin_behind_a_tie_is_no_proof_of_a_larger_radius(
     radii = hf.ExactTrees()(model.ask(torch.zeros(1, 1).double()), torch.ones(1, 1, 1, dtype=torch.bool))
     assert float(radii.radius) == pytest.approx(1.5)
     assert bool(radii.proven)
+
+
+def test_removing_features_changes_the_score_of_both_classes() -> None:
+    model = hf.trees(fitted("xgboost", classes=2), bounds=(0, 1))
+    cases = model.ask(table(classes=2)[0][:20])
+    values = hf.LeaveOneOut(reference=0.5).attribute(cases)
+    for label in (0, 1):
+        assert bool((values[cases.label == label] != 0).any(1).float().mean() > 0.8)

@@ -280,4 +280,4 @@ def _zipped(path: Path, members: dict[str, bytes]) -> Path:
 def test_a_record_of_catboost_is_read_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(catboost_record([[1.0, 2.0, 3.0, 4.0]], [0.25], "Logloss")))
-    assert hf.trees(path)(torch.tensor([[0.6, 2.1]], dtype=torch.float64)).tolist() == [[0, 8.25]]
+    assert hf.trees(path)(torch.tensor([[0.6, 2.1]], dtype=torch.float64)).tolist() == [[-4.125, 4.125]]

@@ -68,10 +68,7 @@ def build(
 
 
 def _asked(model: AskableModel, x: Tensor, features: Features) -> Cases:
-    """Ask about inputs. Trees that give only the log-odds of two classes are asked "why not the other?".
-
-    That is the same question. But the score of the first class is always 0, so removing features would change nothing.
-    """
+    """Ask about inputs. Trees of two classes are asked "why not the other?": the same question, in whole log-odds."""
     if isinstance(model, TreeModel) and len(model.classes) == 2:
         return model.ask(x, target=1 - model(x, exact=True).argmax(1), features=features)
     return model.ask(x, features=features)

@@ -38,7 +38,8 @@ _LIBRARIES = "scikit-learn, XGBoost, LightGBM or CatBoost"
 class TreeModel(AskableModel):
     """A classifier made of trees. ``hf.trees`` makes it; ``hf.ExactTrees`` finds its exact radii.
 
-    Scores are log-odds for boosted trees, and probabilities for forests and single trees. They are summed in the
+    Scores are log-odds for boosted trees (of two classes half of them, once with each sign), and probabilities for
+    forests and single trees. They are summed in the
     precision and order of the library, so that decisions are the same.
 
     Args:
@@ -85,7 +86,11 @@ class TreeModel(AskableModel):
                 f"this model expects rows of {self.ensemble.columns} columns, got shape {tuple(rows.shape)}."
             )
         self.queries += Queries(forward=len(rows))
-        return torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy()))
+        scores = torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy()))
+        if self.ensemble.mean or self.ensemble.separate or scores.shape[1] != 2:
+            return scores
+        half = (scores[:, 1:] - scores[:, :1]) / 2  # the score of either class then tells what features do to it
+        return torch.cat([-half, half], 1)
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Convert scores to what the library calls probabilities; those of one against the rest do not sum to 1."""
