@@ -15,7 +15,7 @@ from holdfast.tree_ensembles.program import Answer, solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
 _STEPS = (300, 1500)  # of the search over conflicts, for L1 and L2, and for Linf; after them a program is faster
-_TIES = 12  # that are left out one by one
+_TIES = 4  # that are left out one by one; each takes a program
 _PARTS = 13  # weights are compared with whole multiples of 1, 1/2, ... and 1/12
 _WHOLE = 1e-12  # a smaller difference from a whole number is rounding
 _GROWTH = 2.0  # of a ball that holds no change
