@@ -177,3 +177,14 @@ def test_removing_features_changes_the_score_of_both_classes() -> None:
     values = hf.LeaveOneOut(reference=0.5).attribute(cases)
     for label in (0, 1):
         assert bool((values[cases.label == label] != 0).any(1).float().mean() > 0.8)
+
+
+def test_more_ties_than_are_left_out_end_in_an_honest_bracket() -> None:
+    same = [_stump([0, 0, 0, 0], (0.2 * step + 0.1, 0.2 * step + 0.2, 9.0)) for step in range(12)]
+    uneven = _stump([0, 0, 0, 0.0317], (0.1, 0.2, 9.0))  # so that a tie is not known from the numbers in the leaves
+    trees = [_stump([-1, 0, 1, 1], (0.05, 2.6, 8.0)), uneven, *same]
+    model = hf.TreeModel(joined(trees, [0, 0], 1, single=False), bounds=(0, 10))
+    radii = hf.ExactTrees()(model.ask(torch.zeros(1, 1).double()), torch.ones(1, 1, 1, dtype=torch.bool))
+    assert float(radii.radius) == pytest.approx(2.6)
+    assert 0.05 <= float(radii.lower) <= 2.6
+    assert not bool(radii.proven)

@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.tree_ensembles.ensemble import Floats, Integers
 from holdfast.tree_ensembles.leaves import Bools, Leaves
 
-_ON_GRID = 1e-9  # how near to a grid point a number is taken for it, as a share of the spacing
+_ROUNDING = 1e-9  # how near two numbers are that rounding may have parted, as a share of the spacing or the length
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Geometry:
         edge = np.where(self.up, leaves.above, leaves.below) / point.scale[owner]
         spacing = point.grid[owner]
         gridded = spacing > 0
-        place = np.floor(leaves.thresholds / point.scale[owner] / np.where(gridded, spacing, 1) + _ON_GRID) + self.up
+        place = np.floor(leaves.thresholds / point.scale[owner] / np.where(gridded, spacing, 1) + _ROUNDING) + self.up
         edge = np.where(gridded, place * spacing, edge)
         return np.where(self._grouped[owner], np.where(self.up, point.hot, 0.0), edge)
 
@@ -130,7 +130,8 @@ class Geometry:
         largest = np.zeros(len(self.interval))
         np.maximum.at(largest, self.leaves.owner[finite], self.distance[finite])
         switches = np.full(len(self.point.groups), self.point.hot)  # a new category also leaves the present one
-        return float(np.linalg.norm(np.concatenate([largest, switches]), self.point.p))
+        reach = float(np.linalg.norm(np.concatenate([largest, switches]), self.point.p))
+        return reach * (1 + _ROUNDING)  # a norm may round below the length of its only entry
 
     def reached(self, move: Floats) -> Integers:
         """Return the leaf of each tree after a move, ``[T]``."""

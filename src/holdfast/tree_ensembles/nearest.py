@@ -123,7 +123,7 @@ class _Search:
                     ties.append(self.geometry.reached(answer.move))
                     continue
                 if math.isinf(length):
-                    self.solve([self.demand(pair, strict=True) for pair in pairs], radius * _GROWTH, [])
+                    self.pass_ties(pairs, radius)
                     break
             if not answer.settled or length <= radius * _SAME:
                 break
@@ -131,6 +131,17 @@ class _Search:
                 return math.inf
             radius = min(self.best, length if math.isfinite(length) else max(radius * _GROWTH, 1e-12))
         return lower
+
+    def pass_ties(self, pairs: list[tuple[int, int]], radius: float) -> None:
+        """Look for a change behind more ties than are left out one by one. It proves nothing."""
+        demands, farthest = [self.demand(pair, strict=True) for pair in pairs], self.geometry.farthest()
+        while radius < self.best:
+            answer = self.solve(demands, radius, [])
+            if answer.move is not None:
+                self.record(answer.move)
+            if answer.move is not None or not answer.settled or radius >= farthest:
+                break
+            radius *= _GROWTH
 
     def solve(self, demands: list[Demand], radius: float, ties: list[Integers]) -> Answer:
         """Find the nearest point inside a ball that meets demands: by conflicts of leaves, or else by a program.
@@ -149,8 +160,6 @@ class _Search:
             if answer.move is not None:
                 radius = min(radius, self.record(answer.move))
         answer = solve(self.geometry, demands, radius, self.nodes, ties)
-        if answer.move is not None:
-            self.record(answer.move)
         return answer._replace(lower=max(lower, answer.lower))
 
     def record(self, move: Floats) -> float:
