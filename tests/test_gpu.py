@@ -151,9 +151,10 @@ def test_a_network_that_keeps_state_is_not_replayed() -> None:
 @pytest.fixture
 def neighbour() -> Iterator[None]:
     """Another thread that uses the GPU all the time."""
-    stop, square = threading.Event(), torch.rand(500, 500, device="cuda")
+    stop = threading.Event()
 
     def work() -> None:
+        square = torch.rand(500, 500, device="cuda")  # made here: cuBLAS warns in a thread without a CUDA context
         while not stop.is_set():
             square.matmul(square).sum().item()
 
