@@ -205,8 +205,8 @@ def test_the_kernel_solves_what_torch_solves(n: int, dtype: torch.dtype) -> None
 class Padded(nn.Conv2d):
     """A convolution with a padding layer inside, as in networks that were converted from TensorFlow."""
 
-    def __init__(self, *args: int, **settings: int):
-        super().__init__(*args, **settings)
+    def __init__(self, channels: int):
+        super().__init__(channels, channels, 3, groups=channels)
         self.static_padding = nn.ZeroPad2d((0, 1, 1, 0))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -220,7 +220,7 @@ class Blocks(nn.Module):
         super().__init__()
         self.stem = nn.Conv2d(3, 20, 3, 2, 1)
         self.wide = nn.Conv2d(20, 20, 5, 2, 2, groups=20, bias=False)
-        self.padded = Padded(20, 20, 3, 1, groups=20)
+        self.padded = Padded(20)
         self.narrow = nn.Conv2d(20, 16, 1)
         self.twice = nn.Conv2d(16, 16, 3, padding=1, groups=4)
         self.norm, self.relu, self.relu6 = nn.BatchNorm2d(20), nn.ReLU(inplace=True), nn.ReLU6()
@@ -231,7 +231,8 @@ class Blocks(nn.Module):
         x = self.relu(self.wide(x))
         x = self.narrow(self.padded(x))
         x = x + self.twice(x).relu()
-        return self.head(x.mean((2, 3)))
+        scores: Tensor = self.head(x.mean((2, 3)))
+        return scores
 
 
 @pytest.mark.parametrize("low", [None, torch.float16])

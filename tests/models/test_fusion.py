@@ -56,7 +56,8 @@ class Shared(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.relu(self.second(self.relu(self.first(x))))
-        return (self.relu(x + 1) if self.more else x).flatten(1)
+        x = self.relu(x + 1) if self.more else x
+        return x.flatten(1)
 
 
 def test_an_activation_goes_only_where_each_of_its_calls_follows_a_convolution() -> None:
@@ -72,7 +73,8 @@ class Twice(nn.Module):
         self.conv = nn.Conv2d(3, 3, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.conv(self.conv(x)).flatten(1)
+        x = self.conv(self.conv(x))
+        return x.flatten(1)
 
 
 class Changed(nn.Module):
@@ -81,7 +83,8 @@ class Changed(nn.Module):
         self.conv, self.relu = nn.Conv2d(3, 3, 1), nn.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.relu(self.conv(x).add_(1)).flatten(1)
+        x = self.relu(self.conv(x).add_(1))
+        return x.flatten(1)
 
 
 def test_what_cannot_be_fused_stays() -> None:
