@@ -43,6 +43,7 @@ ORDER = [
     "curve",
     "text",
     "table",
+    "palette",
     "published",
     "templates",
     "analyses",
