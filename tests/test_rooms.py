@@ -21,6 +21,7 @@ ORDER = [
     "files",
     "clock",
     "draws",
+    "prose",
     "registry",
     "settings",
     "tensors",

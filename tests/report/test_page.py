@@ -15,11 +15,12 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.experiment import Measure, Store, Study, Unit, plan_of, run
+from holdfast.experiment import Measure, Store, Study, plan_of, run
 from holdfast.experiment.results import Results
-from holdfast.report.findings import findings, verdict
+from holdfast.report.findings import findings
 from holdfast.report.page import write_page
 from holdfast.report.tables import every_table
+from holdfast.report.verdict import verdict
 from holdfast.table import Estimate, Table, number
 from speed import slowness
 from studies import toy_study
@@ -184,41 +185,6 @@ def test_a_table_as_csv_latex_and_markdown() -> None:
 )
 def test_numbers_have_as_many_figures_as_one_reads(value: float, told: str) -> None:
     assert number(value) == told
-
-
-def test_the_verdict_names_wins_draws_and_losses(tmp_path: Path) -> None:
-    """On made-up curves whose order is known."""
-    path = tmp_path / "results.db"
-    study = toy_study({"ours": hf.Grad(), "worse": hf.Random(1), "same": hf.Random(2), "better": hf.Random(3)}, cases=4)
-    shift = {repr(hf.Grad()): 0.0, repr(hf.Random(1)): -1.0, repr(hf.Random(2)): 0.0, repr(hf.Random(3)): 1.0}
-    with Store.open(path) as store:
-        run(study, store)
-    _replace_curves(path, shift)
-    told = verdict(Results(path))
-    assert told.startswith("On 4 examples, ours beats 1 of 3, draws with same and loses to better by rest; it ")
-    tests = "(paired t-tests at 95 %; after Holm's correction over all of them: 2 win, 2 draw, 2 loss)"
-    assert told.endswith(f"{tests}. So few examples show only large differences.")
-    assert findings(Results(path)) == [], "no probes, nothing to find"
-
-
-def _replace_curves(path: Path, shift: dict[str, float]) -> None:
-    """Put known values into the curves of a store, by the explainer that ranked."""
-    store = Store.read(path)
-    by_key = {unit.key: unit for unit in store.units()}
-    study = store.study()
-    store.close()
-    path.unlink()
-    generator = np.random.default_rng(0)
-    noise = generator.random((2, 2)) * 1e-3
-    with Store.open(path) as fresh:
-        for unit in by_key.values():
-            arrays = dict(unit.arrays)
-            if unit.kind == "curve":
-                name = by_key[unit.made_of["ranking"]].made_of["explainer"]
-                values = 5 + shift[name] + noise * generator.random((2, 2)) * (shift[name] != 0)
-                arrays = {"values": values, "ceiling": arrays["ceiling"]}
-            fresh.put(Unit(unit.kind, unit.made_of, arrays))
-        fresh.note_study(study)
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from holdfast.cli.run import carry_out, finish
 from holdfast.experiment import Local, Results, Study
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load
-from holdfast.report.findings import verdict
 from holdfast.report.page import write_page
+from holdfast.report.verdict import verdict
 
 app = typer.Typer(add_completion=False)
 _EXPERIMENT = "paper-mnist-quick"

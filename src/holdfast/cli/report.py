@@ -14,8 +14,8 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
 from holdfast.files import write_text
 from holdfast.report.figures import draw_gallery, has_photographs
-from holdfast.report.findings import verdict
 from holdfast.report.page import as_markdown, write_page
+from holdfast.report.verdict import verdict
 
 app = typer.Typer(add_completion=False)
 

@@ -11,10 +11,12 @@ from holdfast.experiment.results import Results
 from holdfast.explanation import Explanation
 from holdfast.files import write_text
 from holdfast.modalities.modality import Modality, Shown
+from holdfast.prose import capital
 from holdfast.ranking import size_text
 from holdfast.report import figures
-from holdfast.report.findings import capital, findings, verdict
+from holdfast.report.findings import findings
 from holdfast.report.tables import Section, sections
+from holdfast.report.verdict import how_tested, verdict
 from holdfast.table import Estimate, Table, markdown_text, number, text
 from holdfast.templates import template_file, templates
 
@@ -62,7 +64,9 @@ def as_markdown(results: Results, tables: Sequence[Table]) -> str:
     """
     facts = "; ".join(f"{name}: {value}" for name, value in _facts(results))
     title = markdown_text(results.study.title or results.study.name)
-    parts = [f"# {title}", markdown_text(verdict(results)), markdown_text(f"{capital(facts)}.")]
+    parts = [f"# {title}", markdown_text(verdict(results))]
+    parts += [markdown_text(tested)] if (tested := how_tested(results)) else []
+    parts.append(markdown_text(f"{capital(facts)}."))
     sentences = findings(results)
     parts += (
         ["## Why methods win or lose", "\n".join(f"- {markdown_text(one)}" for one in sentences)] if sentences else []
@@ -82,6 +86,7 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
         js=template_file("page.js"),
         study=results.study,
         verdict=verdict(results),
+        how_tested=how_tested(results),
         facts=_facts(results),
         findings=findings(results),
         sections=parts,
