@@ -25,6 +25,7 @@ from holdfast.experiment import Engine, Plan, Store, Study, plan_of, run
 from holdfast.experiment.build import build
 from holdfast.experiment.results import Results
 from holdfast.experiment.toml import load
+from holdfast.palette import styles
 from holdfast.ranking import Ranking
 from holdfast.registry import Registry
 from holdfast.report import figures
@@ -271,7 +272,7 @@ def test_a_criterion_of_its_own_family_is_in_every_table(extended: Extended, tab
     assert {row[0] for row in tables["tests"].rows} >= {"Size against Brightness", "Size against Chosen"}
     assert tables["crossed"].columns == ("method", "optimises", "Size ↑", "Insertion ↑")
     assert [row[:2] for row in tables["crossed"].rows] == [("Greedy", "Robustness-S̄r"), ("Greedy", "Robustness-Sr")]
-    assert "Size: higher is better" in figures.curves(results)
+    assert "Size: higher is better" in figures.curves(results, styles([results.main, *results.methods()]))
     assert "by Size" in verdict(results)
 
 

@@ -14,6 +14,7 @@ from holdfast.cli.run import carry_out, finish
 from holdfast.experiment import Local, Results, Study
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load
+from holdfast.prose import counted
 from holdfast.report.page import write_page
 from holdfast.report.verdict import verdict
 
@@ -31,9 +32,9 @@ def demo(
     usable_device(device)
     settings = load(_EXPERIMENT)
     console.print(
-        f"Explaining {digits} digits with {len(settings.explainers)} methods, and measuring how small a change of the "
-        "relevant pixels, and of all others, changes the prediction. This takes one to three minutes on two cores. "
-        "Ctrl-C stops; the same command continues.",
+        f"Explaining {counted(digits, 'digit')} with {len(settings.explainers)} methods, and measuring how small a "
+        "change of the relevant pixels, and of all others, changes the prediction. This takes one to three minutes on "
+        "two cores. Ctrl-C stops; the same command continues.",
         highlight=False,
     )
 

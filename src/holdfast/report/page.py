@@ -11,7 +11,8 @@ from holdfast.experiment.results import Results
 from holdfast.explanation import Explanation
 from holdfast.files import write_text
 from holdfast.modalities.modality import Modality, Shown
-from holdfast.prose import capital
+from holdfast.palette import styles
+from holdfast.prose import capital, counted
 from holdfast.ranking import size_text
 from holdfast.report import figures
 from holdfast.report.findings import findings
@@ -80,6 +81,7 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
     modality = Modality.registry.make(results.study.modality)
+    known = styles([results.main, *results.methods()])
     top = size_text(results.study.top) if results.study.top is not None else ""
     return environment.get_template("page.html").render(
         css=template_file("page.css"),
@@ -90,7 +92,7 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
         facts=_facts(results),
         findings=findings(results),
         sections=parts,
-        figures=figures.analyses(results) | {"curves": figures.curves(results)},
+        figures=figures.analyses(results, known) | {"curves": figures.curves(results, known)},
         modality=modality,
         legend=modality.legend.format(top=top, main=results.main),
         gallery=_gallery(results, modality),
@@ -151,7 +153,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 def _method_count(results: Results) -> str:
     compared, every = len(results.methods("table")), len(results.methods())
-    return f"{compared}, and {every - compared} variants" if every > compared else str(compared)
+    return f"{compared}, and {counted(every - compared, 'variant')}" if every > compared else str(compared)
 
 
 def _sort_value(cell: Any) -> str:
