@@ -243,8 +243,8 @@ class AgreementAnalysis(Analysis):
         columns = ("method", *(f"p@{k + 1}" for k in range(count)), "mAP", "paper's p@5", "paper's mAP")
         examples = counted(result.precision.shape[2], "example")
         note = (
-            f"The share of the top 1, 2, … words that people marked, and mean average precision, on {examples} with 95 % "
-            "bootstrap intervals. The paper's values are those of other texts, which its own users marked."
+            f"The share of the top 1, 2, … words that people marked, and mean average precision, on {examples} with "
+            "95 % bootstrap intervals. The paper's values are those of other texts, which its own users marked."
         )
         first = Table("people", "Agreement with people", columns, tuple(rows), note)
         compared = compared_by_people(result, stored.main)

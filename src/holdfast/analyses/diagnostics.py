@@ -221,8 +221,9 @@ class DiagnosticsAnalysis(Analysis):
         cells = tuple((size_text(row["held"]), *(row[key] for key in columns[1:])) for row in rows)
         examples = counted(len(result.judged), "example")
         note = (
-            f"The top features of {stored.main} held, on {examples}: how many times larger the radius of a single search "
-            "is than the judge's, how far seeds differ, and how often freeing more features increased the radius (impossible if exact)."
+            f"The top features of {stored.main} held, on {examples}: how many times larger the radius of a single "
+            "search is than the judge's, how far seeds differ, and how often freeing more features increased the "
+            "radius (impossible if exact)."
         )
         return [Table("diagnostics", "How far radii can be trusted", tuple(columns), cells, note)]
 

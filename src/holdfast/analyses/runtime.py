@@ -127,7 +127,8 @@ class RuntimeAnalysis(Analysis):
             for row in result.table()
         ]
         examples = counted(result.cases, "example")
-        note = f"One ranking, {examples} in blocks of up to {stored.largest_block}, as the experiment ran: {result.device}."
+        blocks = f"blocks of up to {stored.largest_block}"
+        note = f"One ranking, {examples} in {blocks}, as the experiment ran: {result.device}."
         if paper:
             note += " The paper's seconds are of a GTX 1080 Ti, those of Greedy and Greedy-AS for the top 20 % alone."
         columns = ("method", "seconds an example", *(["paper"] if paper else []), "model rows", "with gradient")

@@ -86,7 +86,12 @@ def _finite(curve: Curve) -> torch.Tensor:
 
 
 def _figure(draw: Callable[[Any], None], styles: Styles) -> str:
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "holdfast", "font.family": "sans-serif", "font.size": 9}
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "holdfast",
+        "font.family": "sans-serif",
+        "font.size": 9,
+    }
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # the browser has a font with the letter
         figure = Figure(figsize=_SIZE, layout="constrained")

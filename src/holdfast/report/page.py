@@ -101,6 +101,7 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
         notes=results.notes,
         refused=results.refused,
         missing=results.missing,
+        missing_units=counted(results.missing, "unit"),
     )
 
 
