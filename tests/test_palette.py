@@ -49,7 +49,8 @@ def test_the_check_finds_colours_that_are_too_near() -> None:
 def test_methods_that_share_a_colour_differ_in_line_marker_and_pattern() -> None:
     assert len(DASHES) == len(HATCHES)
     assert len(COLOURS) == len(MARKERS)
-    every = [style(place) for place in range(len(COLOURS) * len(DASHES))]
+    every = [style(place) for place in range(1 + (len(COLOURS) - 1) * len(DASHES))]
+    assert [one.colour for one in every].count(COLOURS[0]) == 1, "the main method stands out"
     for one, other in combinations(every, 2):
         assert one.colour != other.colour or (
             one.dash != other.dash and one.marker != other.marker and one.hatch != other.hatch

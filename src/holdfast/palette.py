@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 COLOURS = ("#c2410c", "#121282", "#21ace4", "#852044", "#669d4d", "#5543d0", "#eb0ba8", "#5c1b5c")
-"""Colours of methods, for a white background; the main method has the first one."""
+"""Colours of methods, for a white background; the main method has the first one for itself."""
 
 DASHES = ("-", "--", ":", "-.")
-"""Line styles of matplotlib: each is used with all colours before the next one begins."""
+"""Line styles of matplotlib: each is used with all colours of the other methods before the next one begins."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 """Markers of matplotlib, one beside each colour. They move on by one with each line style."""
@@ -48,18 +48,20 @@ class Style(NamedTuple):
 
 
 def style(place: int) -> Style:
-    """Return the style of one method. Styles repeat after 32 methods.
+    """Return the style of one method. Styles of others than the main method repeat after 28 of them.
 
     >>> style(0)
     Style(colour='#c2410c', dash='-', marker='o', hatch='')
-    >>> style(8).colour == style(0).colour, style(8).dash, style(8).marker
-    (True, '--', 's')
+    >>> style(8).colour == style(1).colour, style(1).dash, style(8).dash, style(8).marker
+    (True, '-', '--', '^')
 
     Args:
         place: The place of the method among all methods, from 0 for the main one.
     """
-    turn, colour = divmod(place, len(COLOURS))
-    line = turn % len(DASHES)
+    if place == 0:
+        return Style(COLOURS[0], DASHES[0], MARKERS[0], HATCHES[0])
+    turn, other = divmod(place - 1, len(COLOURS) - 1)
+    colour, line = other + 1, turn % len(DASHES)
     return Style(COLOURS[colour], DASHES[line], MARKERS[(colour + line) % len(MARKERS)], HATCHES[line])
 
 

@@ -48,7 +48,13 @@ def test_the_page_stands_alone(page: Path) -> None:
     names = re.findall(r' id="([^"]+)"', text)
     assert len(names) == len(set(names)), "links lead to one place each"
     assert set(re.findall(r'href="#([^"]+)"', text)) <= set(names)
-    for words in ("Win, draw, loss", "Gallery", "Why not another class?", "Provenance", "Sanity", "Censored points"):
+    for words in (
+        "Win, draw, loss",
+        "example by example",
+        "Why not another class?",
+        "Sanity",
+        "Points without a change",
+    ):
         assert words in text, words
 
 

@@ -24,7 +24,7 @@ from holdfast.modalities.photograph import Panel, PhotographModality, draw_panel
 from holdfast.modalities.pixels import address
 from holdfast.prose import visible
 from holdfast.ranking import size_text
-from holdfast.report.painting import Styles, move_legend, paint
+from holdfast.report.painting import Styles, move_legend, paint, shorten
 from holdfast.table import number
 
 _SIZE = (4.8, 3.2)  # inches; small, so that letters are large enough on a phone
@@ -100,6 +100,7 @@ def _figure(draw: Callable[[Any], None], styles: Styles) -> str:
         axes.spines[["top", "right"]].set_visible(False)
         draw(axes)
         paint(axes, styles)
+        shorten(axes)
         move_legend(figure, axes)
         out = io.BytesIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

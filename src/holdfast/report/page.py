@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from holdfast.experiment.results import Results
 from holdfast.explanation import Explanation
 from holdfast.files import write_text
@@ -15,8 +17,11 @@ from holdfast.palette import styles
 from holdfast.prose import capital, counted
 from holdfast.ranking import size_text
 from holdfast.report import figures
+from holdfast.report.cards import can_be_shown, cards, pair_of
 from holdfast.report.findings import findings
-from holdfast.report.tables import Section, sections
+from holdfast.report.glossary import Glossary, glossary
+from holdfast.report.painting import swatch
+from holdfast.report.tables import Section, heading, sections
 from holdfast.report.verdict import how_tested, verdict
 from holdfast.table import Estimate, Table, markdown_text, number, text
 from holdfast.templates import template_file, templates
@@ -80,8 +85,8 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
     environment.filters |= {"size": size_text, "cell": text, "sort": _sort_value, "figure": number}
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
-    modality = Modality.registry.make(results.study.modality)
-    known = styles([results.main, *results.methods()])
+    modality, words = Modality.registry.make(results.study.modality), glossary(results)
+    known, pair = styles([results.main, *results.methods()]), pair_of(results)
     top = size_text(results.study.top) if results.study.top is not None else ""
     return environment.get_template("page.html").render(
         css=template_file("page.css"),
@@ -95,8 +100,14 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
         figures=figures.analyses(results, known) | {"curves": figures.curves(results, known)},
         modality=modality,
         legend=modality.legend.format(top=top, main=results.main),
+        cards=cards(results, modality, pair),
+        cards_note=" ".join(filter(None, [pair.why, _lengths(results, modality), modality.marks])),
         gallery=_gallery(results, modality),
         targeted=_targeted(results, modality),
+        glossary=words,
+        keys=words.keys,
+        headings=_headings(results, words),
+        swatches={name: Markup(swatch(style)) for name, style in known.items()},  # made of our own words
         spent=sorted(results.spent().items(), key=lambda item: -item[1][1]),
         notes=results.notes,
         refused=results.refused,
@@ -105,12 +116,25 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
     )
 
 
+def _headings(results: Results, words: Glossary) -> dict[str, str]:
+    """Return the links of headings of tables: names of criteria and methods, also with an arrow."""
+    keys = words.keys
+    arrows = {heading(measure): keys[measure.name] for measure in results.measures("table", "probe")}
+    return keys | arrows
+
+
+def _lengths(results: Results, modality: Modality) -> str:
+    """Return what the radii are lengths of; empty if that is not known."""
+    norm = f"Radii are lengths in {results.study.norm}" if results.study.norm else "Radii are lengths"
+    return f"{norm}: {modality.unit}." if modality.unit else ""
+
+
 def _gallery(results: Results, modality: Modality) -> list[ShownExample]:
     """Return every example of the gallery with all its explanations."""
     return [
         _example(results, modality, example, list(by_method.values()), list(by_method))
         for example, by_method in sorted(results.explanations().items())
-        if _is_shown(next(iter(by_method.values())))
+        if can_be_shown(next(iter(by_method.values())))
     ]
 
 
@@ -119,7 +143,7 @@ def _targeted(results: Results, modality: Modality) -> list[ShownExample]:
     return [
         _example(results, modality, example, of, [f"Why not {one.classes[one.target]}?" for one in of])
         for example, of in sorted(results.targeted().items())
-        if _is_shown(of[0])
+        if can_be_shown(of[0])
     ]
 
 
@@ -128,11 +152,6 @@ def _example(
 ) -> ShownExample:
     shown = [modality.shown(one, title) for one, title in zip(of, titles, strict=True)]
     return ShownExample(results.study.examples[example], of[0].prediction, modality.input_image(of[0]), shown)
-
-
-def _is_shown(explanation: Explanation) -> bool:
-    """Return whether an input can be shown: a text, a row of a table, or an image with one or three channels."""
-    return bool(explanation.text or explanation.cells) or (explanation.x.ndim == 3 and explanation.x.shape[0] in (1, 3))
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:

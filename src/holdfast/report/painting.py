@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from matplotlib.ticker import FixedFormatter
+
 from holdfast.analyses.result import plain
 from holdfast.palette import Style
 
@@ -12,16 +14,18 @@ Styles = Mapping[str, Style]
 """Styles by the name of the method."""
 
 _ACROSS = 3  # columns of a legend
-_STROKES = {"-": "", "--": "5 3", ":": "1.5 2.5", "-.": "5 2 1.5 2"}
+_LONGEST = 30  # letters of a label
+_ESCAPE = "\\"  # half of an escaped dollar must not be left at the end
+_STROKES = {"-": "", "--": "4.5 2.5", ":": "1.5 2", "-.": "5 2 1.5 2"}
 _SHAPES = {
-    "o": "M9 5a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
-    "s": "M9.5 1.5h7v7h-7z",
-    "^": "M13 .8L17.5 8.8H8.5z",
-    "D": "M13 .2L17.8 5L13 9.8L8.2 5z",
-    "v": "M13 9.2L17.5 1.2H8.5z",
-    "P": "M11.5 .8h3v2.7h2.7v3h-2.7v2.7h-3V6.5H8.8v-3h2.7z",
-    "X": "M8.8 2.6L10.6 .8L13 3.2L15.4 .8L17.2 2.6L14.8 5L17.2 7.4L15.4 9.2L13 6.8L10.6 9.2L8.8 7.4L11.2 5z",
-    "<": "M8.8 5L16.8 .5V9.5z",
+    "o": "M14 5a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "s": "M14.5 1.5h7v7h-7z",
+    "^": "M18 .8L22.5 8.8H13.5z",
+    "D": "M18 .2L22.8 5L18 9.8L13.2 5z",
+    "v": "M18 9.2L22.5 1.2H13.5z",
+    "P": "M16.5 .8h3v2.7h2.7v3h-2.7v2.7h-3V6.5H13.8v-3h2.7z",
+    "X": "M13.8 2.6L15.6 .8L18 3.2L20.4 .8L22.2 2.6L19.8 5L22.2 7.4L20.4 9.2L18 6.8L15.6 9.2L13.8 7.4L16.2 5z",
+    "<": "M13.8 5L21.8 .5V9.5z",
 }
 
 
@@ -56,6 +60,7 @@ def move_legend(figure: Any, ax: Any) -> None:
         ax: Its axes.
     """
     handles, labels = ax.get_legend_handles_labels()
+    labels = [_cut(label) for label in labels]
     if ax.get_legend() is None or not labels:
         return
     ax.get_legend().remove()
@@ -67,11 +72,27 @@ def move_legend(figure: Any, ax: Any) -> None:
     figure.set_figheight(figure.get_figheight() + 0.17 * -(-len(labels) // columns))
 
 
+def shorten(ax: Any) -> None:
+    """Cut long labels of ticks and axes, which would leave no room for what is drawn.
+
+    Args:
+        ax: Axes of matplotlib, already drawn on and painted.
+    """
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_label_text(_cut(axis.get_label_text(), 2 * _LONGEST))
+        if isinstance(axis.get_major_formatter(), FixedFormatter):
+            axis.set_ticks(axis.get_ticklocs(), [_cut(tick.get_text()) for tick in axis.get_ticklabels()])
+
+
+def _cut(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip(_ESCAPE)}…"
+
+
 def swatch(style: Style) -> str:
     """Return a small SVG picture of a method's line and marker, for tables and headings."""
     dash = f' stroke-dasharray="{_STROKES[style.dash]}"' if _STROKES[style.dash] else ""
     return (
-        '<svg class="key" viewBox="0 0 26 10" aria-hidden="true">'
-        f'<path d="M1 5H25" stroke="{style.colour}" stroke-width="2"{dash}/>'
+        '<svg class="key" viewBox="0 0 36 10" aria-hidden="true">'
+        f'<path d="M0 5H36" stroke="{style.colour}" stroke-width="2"{dash}/>'
         f'<path d="{_SHAPES[style.marker]}" fill="{style.colour}"/></svg>'
     )
