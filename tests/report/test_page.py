@@ -3,9 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 import torch
 
 import holdfast as hf
+from browsing import opened
 from holdfast.experiment import Measure, Store, Study, plan_of, run
 from holdfast.experiment.results import Results
 from holdfast.report.findings import findings
@@ -27,14 +26,6 @@ from studies import toy_study
 from toys import small_net
 
 SORTED_BY = "(all) => all.map((cell) => cell.dataset.sort)"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="session")
-def page(small_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(Results(small_results), path)
-    return path
 
 
 # ---------------------------------------------------------------------- as text
@@ -215,32 +206,9 @@ def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) 
 # ---------------------------------------------------------------------- in a browser
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
-    if CHROMIUM is None:
-        pytest.skip("the page's tests need a browser: install Debian's chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield found
-        found.close()
-
-
-def _opened(browser: Any, page: Path, **settings: Any) -> tuple[Any, list[str]]:
-    tab = browser.new_page(**settings)
-    said: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else said.append(asked.url))
-    tab.goto(page.as_uri())
-    return tab, said
-
-
 @pytest.mark.slow
 def test_the_page_opens_without_a_word_and_every_picture_loads(browser: Any, page: Path) -> None:
-    tab, said = _opened(browser, page)
+    tab, said = opened(browser, page)
     broken = tab.evaluate("[...document.images].filter((i) => !i.complete || i.naturalWidth === 0).map((i) => i.alt)")
     assert broken == []
     assert tab.evaluate("document.images.length") > 30
@@ -249,7 +217,7 @@ def test_the_page_opens_without_a_word_and_every_picture_loads(browser: Any, pag
 
 @pytest.mark.slow
 def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, page: Path) -> None:
-    tab, said = _opened(browser, page)
+    tab, said = opened(browser, page)
 
     def column() -> list[str]:
         cells: list[str] = tab.eval_on_selector_all("#robustness tbody tr td:nth-child(2)", SORTED_BY)
@@ -272,7 +240,7 @@ def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, p
 def test_the_page_fits_a_phone_and_both_colour_schemes(browser: Any, page: Path) -> None:
     backgrounds = set()
     for scheme in ("light", "dark"):
-        tab, said = _opened(browser, page, viewport={"width": 360, "height": 700}, color_scheme=scheme)
+        tab, said = opened(browser, page, viewport={"width": 360, "height": 700}, color_scheme=scheme)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360, "nothing runs off the side"
         backgrounds.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
         assert said == []
@@ -281,7 +249,7 @@ def test_the_page_fits_a_phone_and_both_colour_schemes(browser: Any, page: Path)
 
 @pytest.mark.slow
 def test_on_paper_everything_is_open(browser: Any, page: Path) -> None:
-    tab, _ = _opened(browser, page)
+    tab, _ = opened(browser, page)
     assert not tab.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")
     tab.pdf()
     assert tab.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")

@@ -77,10 +77,14 @@ def bars(ax: Any, names: list[str], values: list[float], low: list[float], high:
         high: The upper end of each interval.
         label: The label of the axis of values.
     """
+    from matplotlib.patheffects import withStroke  # whoever has axes has loaded matplotlib
+
     places = range(len(names))
     below = [value - least for value, least in zip(values, low, strict=True)]
     above = [most - value for value, most in zip(values, high, strict=True)]
-    ax.barh(places, values, xerr=[below, above], color=OTHER, ecolor=INK, capsize=2)
+    drawn = ax.barh(places, values, xerr=[below, above], color=OTHER, ecolor=INK, capsize=2)
+    for part in drawn.errorbar.get_children():  # visible on dark bars too
+        part.set_path_effects([withStroke(linewidth=3, foreground="white")])
     ax.set_yticks(list(places), [plain(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(label)

@@ -21,7 +21,7 @@ from holdfast.report.cards import can_be_shown, cards, pair_of
 from holdfast.report.findings import findings
 from holdfast.report.glossary import Glossary, glossary
 from holdfast.report.painting import swatch
-from holdfast.report.tables import Section, heading, sections
+from holdfast.report.tables import Section, sections
 from holdfast.report.verdict import how_tested, verdict
 from holdfast.table import Estimate, Table, markdown_text, number, text
 from holdfast.templates import template_file, templates
@@ -119,8 +119,8 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
 def _headings(results: Results, words: Glossary) -> dict[str, str]:
     """Return the links of headings of tables: names of criteria and methods, also with an arrow."""
     keys = words.keys
-    arrows = {heading(measure): keys[measure.name] for measure in results.measures("table", "probe")}
-    return keys | arrows
+    named = [measure.name for measure in results.measures("table", "probe")]
+    return keys | {f"{name} {arrow}": keys[name] for name in named for arrow in "↑↓"}
 
 
 def _lengths(results: Results, modality: Modality) -> str:

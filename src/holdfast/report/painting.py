@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.ticker import FixedFormatter
-
 from holdfast.analyses.result import plain
 from holdfast.palette import Style
 
@@ -80,8 +78,9 @@ def shorten(ax: Any) -> None:
     """
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_label_text(_cut(axis.get_label_text(), 2 * _LONGEST))
-        if isinstance(axis.get_major_formatter(), FixedFormatter):
-            axis.set_ticks(axis.get_ticklocs(), [_cut(tick.get_text()) for tick in axis.get_ticklabels()])
+        labels = [tick.get_text() for tick in axis.get_ticklabels()]
+        if max(map(len, labels), default=0) > _LONGEST:
+            axis.set_ticks(axis.get_ticklocs(), [_cut(label) for label in labels])
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:

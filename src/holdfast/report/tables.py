@@ -67,7 +67,7 @@ def _key(family: str) -> str:
     return re.sub(r"\W+", "-", family.lower()).strip("-")
 
 
-def heading(measure: MeasureRecord) -> str:
+def _heading(measure: MeasureRecord) -> str:
     """Return the heading of a criterion's column: its name, and an arrow in the better direction."""
     return f"{measure.name} {'↑' if measure.higher else '↓'}"
 
@@ -99,7 +99,7 @@ def _areas(results: Results, family: str, tested: Significance | None) -> Table 
     columns: list[str] = ["method"]
     for measure in measures:
         paper = [f"paper's {measure.name}"] if known[measure.name] else []
-        columns += [heading(measure), *paper, f"{results.main} by {measure.name}"]
+        columns += [_heading(measure), *paper, f"{results.main} by {measure.name}"]
     estimates = {measure.name: _estimates(areas[measure.name], measure.higher) for measure in measures}
     rows = []
     for method in results.methods("table"):
@@ -204,7 +204,7 @@ def _crossed(results: Results) -> Table | None:
         "Methods that optimise a criterion have two rankings: one for Robustness-S̄r and criteria where higher is "
         "better, one for Robustness-Sr and criteria where lower is better (in bold: the pairs of the other tables)."
     )
-    columns = ("method", "optimises", *(heading(measure) for measure in measures))
+    columns = ("method", "optimises", *(_heading(measure) for measure in measures))
     return Table("crossed", "Both rankings by every criterion", columns, tuple(rows), note)
 
 
@@ -229,7 +229,7 @@ def _ablation(results: Results) -> Table | None:
     for measure in measures:
         paper = [f"paper's {measure.name}"] if results.published else []
         ratio = f"{results.main} / this method by {measure.name}"
-        columns += [heading(measure), ratio, f"verdict by {measure.name}", *paper]
+        columns += [_heading(measure), ratio, f"verdict by {measure.name}", *paper]
     note = (
         f"{results.main} against its parts: Greedy tries every feature alone, One-Step Banzhaf values all of them "
         "once. Where it was run, also against the paper's regression on a cheap attack. Verdicts are those after "
@@ -253,7 +253,7 @@ def _probes(results: Results) -> Table | None:
     for name in names:
         row: list[Cell] = [name, *(columns_of[measure.name].get(name) for measure in measures)]
         rows.append((*row, why.get(name, "")))
-    columns = ("method", *(heading(m) for m in measures), "question")
+    columns = ("method", *(_heading(m) for m in measures), "question")
     questions = dict.fromkeys(m.why for m in measures if m.why)
     note = f"{results.main}, the methods that beat it, and variants that show why. " + " ".join(
         f"The probe criteria: {question}" for question in questions
