@@ -25,12 +25,13 @@ from holdfast.experiment import Engine, Plan, Store, Study, plan_of, run
 from holdfast.experiment.build import build
 from holdfast.experiment.results import Results
 from holdfast.experiment.toml import load
+from holdfast.palette import styles
 from holdfast.ranking import Ranking
 from holdfast.registry import Registry
 from holdfast.report import figures
-from holdfast.report.findings import verdict
 from holdfast.report.page import write_page
 from holdfast.report.tables import Section, sections
+from holdfast.report.verdict import verdict
 from holdfast.table import Estimate, Table
 
 FILES = Path(__file__).parent.parent / "extensions"
@@ -267,11 +268,11 @@ def test_a_criterion_of_its_own_family_is_in_every_table(extended: Extended, tab
     assert first.value == pytest.approx(float(area.double().mean()))
     assert first.best, "nothing chooses more brightness than brightness itself"
     assert "Size ↑" not in tables["insertion-and-deletion"].columns
-    assert next(row[:2] for row in tables["verdicts"].rows if row[0] == "Size") == ("Size", "measured")
+    assert next(row[:2] for row in tables["verdicts"].rows if row[0] == "Size") == ("Size", "measured, after Holm")
     assert {row[0] for row in tables["tests"].rows} >= {"Size against Brightness", "Size against Chosen"}
     assert tables["crossed"].columns == ("method", "optimises", "Size ↑", "Insertion ↑")
     assert [row[:2] for row in tables["crossed"].rows] == [("Greedy", "Robustness-S̄r"), ("Greedy", "Robustness-Sr")]
-    assert "Size: higher is better" in figures.curves(results)
+    assert "Size: higher is better" in figures.curves(results, styles([results.main, *results.methods()]))
     assert "by Size" in verdict(results)
 
 
@@ -284,7 +285,7 @@ def test_an_analysis_has_a_section_with_its_tables_and_figures(
     assert by_key["drawn"].tables == [], "it has a figure alone"
     write_page(extended.results, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    for key, title in (("sizes", "Sizes"), ("spread", "Spread of scores"), ("drawn", "Drawn")):
+    for key, title in (("sizes", "Sizes: all methods compared"), ("spread", "Spread of scores"), ("drawn", "Drawn")):
         assert f'<a href="#about-{key}">{title}</a>' in page
         assert f'<section id="about-{key}">\n<h2>{title}</h2>' in page
     assert re.search(r'<img src="data:image/svg\+xml[^"]*" alt="A drawing">', page)

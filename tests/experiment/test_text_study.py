@@ -20,8 +20,8 @@ from holdfast.experiment import Store, run
 from holdfast.experiment.build import build
 from holdfast.experiment.results import Results
 from holdfast.experiment.toml import load, named
-from holdfast.report.findings import verdict
 from holdfast.report.page import as_markdown, write_page
+from holdfast.report.verdict import verdict
 from holdfast.table import Estimate
 from holdfast.text import Vocabulary
 

@@ -13,9 +13,10 @@ from torch import Tensor
 import holdfast as hf
 from holdfast.experiment import Measure, Method, Store, run
 from holdfast.experiment.results import Results
-from holdfast.report.findings import findings, verdict
+from holdfast.report.findings import findings
 from holdfast.report.page import as_markdown
 from holdfast.report.tables import every_table
+from holdfast.report.verdict import verdict
 from studies import toy_study
 
 NOISE = torch.tensor([-0.02, -0.01, 0.01, 0.02])
@@ -62,7 +63,10 @@ def _known(path: Path, insertion: dict[str, float], margins: dict[str, float]) -
 def test_every_probe_of_a_lost_criterion_is_answered(path: Path) -> None:
     areas = {"Ours": 2.0, "Rival": 4.0, "Weak": 1.0, "Rival, unsigned": 1.5, "Ours, longer": 5.0, "Weak, other": 9.0}
     results = _known(path, areas, {"Ours": 3.0, "Rival": 2.0, "Weak": 1.0})
-    assert verdict(results).startswith("On 4 examples, Ours beats 1 of 2 and loses to Rival by Insertion")
+    assert verdict(results) == (
+        "On 4 examples, after Holm's correction, Ours is better than 1 of 2 other methods and worse than Rival by "
+        "Insertion."
+    )
     expected = [
         "By Insertion Ours has 2.00 and loses to Rival 4.00.",
         "Is it the sign? Yes: without that Ours wins (Rival, unsigned: 1.50).",

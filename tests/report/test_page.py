@@ -3,9 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,25 +13,19 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.experiment import Measure, Store, Study, Unit, plan_of, run
+from browsing import opened
+from holdfast.experiment import Measure, Store, Study, plan_of, run
 from holdfast.experiment.results import Results
-from holdfast.report.findings import findings, verdict
+from holdfast.report.findings import findings
 from holdfast.report.page import write_page
 from holdfast.report.tables import every_table
+from holdfast.report.verdict import verdict
 from holdfast.table import Estimate, Table, number
 from speed import slowness
 from studies import toy_study
 from toys import small_net
 
 SORTED_BY = "(all) => all.map((cell) => cell.dataset.sort)"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="session")
-def page(small_results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(Results(small_results), path)
-    return path
 
 
 # ---------------------------------------------------------------------- as text
@@ -47,7 +39,13 @@ def test_the_page_stands_alone(page: Path) -> None:
     names = re.findall(r' id="([^"]+)"', text)
     assert len(names) == len(set(names)), "links lead to one place each"
     assert set(re.findall(r'href="#([^"]+)"', text)) <= set(names)
-    for words in ("Win, draw, loss", "Gallery", "Why not another class?", "Provenance", "Sanity", "Censored points"):
+    for words in (
+        "Win, draw, loss",
+        "example by example",
+        "Why not another class?",
+        "Sanity",
+        "Points without a change",
+    ):
         assert words in text, words
 
 
@@ -186,41 +184,6 @@ def test_numbers_have_as_many_figures_as_one_reads(value: float, told: str) -> N
     assert number(value) == told
 
 
-def test_the_verdict_names_wins_draws_and_losses(tmp_path: Path) -> None:
-    """On made-up curves whose order is known."""
-    path = tmp_path / "results.db"
-    study = toy_study({"ours": hf.Grad(), "worse": hf.Random(1), "same": hf.Random(2), "better": hf.Random(3)}, cases=4)
-    shift = {repr(hf.Grad()): 0.0, repr(hf.Random(1)): -1.0, repr(hf.Random(2)): 0.0, repr(hf.Random(3)): 1.0}
-    with Store.open(path) as store:
-        run(study, store)
-    _replace_curves(path, shift)
-    told = verdict(Results(path))
-    assert told.startswith("On 4 examples, ours beats 1 of 3, draws with same and loses to better by rest; it ")
-    tests = "(paired t-tests at 95 %; after Holm's correction over all of them: 2 win, 2 draw, 2 loss)"
-    assert told.endswith(f"{tests}. So few examples show only large differences.")
-    assert findings(Results(path)) == [], "no probes, nothing to find"
-
-
-def _replace_curves(path: Path, shift: dict[str, float]) -> None:
-    """Put known values into the curves of a store, by the explainer that ranked."""
-    store = Store.read(path)
-    by_key = {unit.key: unit for unit in store.units()}
-    study = store.study()
-    store.close()
-    path.unlink()
-    generator = np.random.default_rng(0)
-    noise = generator.random((2, 2)) * 1e-3
-    with Store.open(path) as fresh:
-        for unit in by_key.values():
-            arrays = dict(unit.arrays)
-            if unit.kind == "curve":
-                name = by_key[unit.made_of["ranking"]].made_of["explainer"]
-                values = 5 + shift[name] + noise * generator.random((2, 2)) * (shift[name] != 0)
-                arrays = {"values": values, "ceiling": arrays["ceiling"]}
-            fresh.put(Unit(unit.kind, unit.made_of, arrays))
-        fresh.note_study(study)
-
-
 @pytest.mark.slow
 def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) -> None:
     """1,000 cases in blocks of two, of two methods, each by nine criteria."""
@@ -243,32 +206,9 @@ def test_ten_thousand_units_make_a_small_store_and_a_quick_page(tmp_path: Path) 
 # ---------------------------------------------------------------------- in a browser
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
-    if CHROMIUM is None:
-        pytest.skip("the page's tests need a browser: install Debian's chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield found
-        found.close()
-
-
-def _opened(browser: Any, page: Path, **settings: Any) -> tuple[Any, list[str]]:
-    tab = browser.new_page(**settings)
-    said: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else said.append(asked.url))
-    tab.goto(page.as_uri())
-    return tab, said
-
-
 @pytest.mark.slow
 def test_the_page_opens_without_a_word_and_every_picture_loads(browser: Any, page: Path) -> None:
-    tab, said = _opened(browser, page)
+    tab, said = opened(browser, page)
     broken = tab.evaluate("[...document.images].filter((i) => !i.complete || i.naturalWidth === 0).map((i) => i.alt)")
     assert broken == []
     assert tab.evaluate("document.images.length") > 30
@@ -277,7 +217,7 @@ def test_the_page_opens_without_a_word_and_every_picture_loads(browser: Any, pag
 
 @pytest.mark.slow
 def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, page: Path) -> None:
-    tab, said = _opened(browser, page)
+    tab, said = opened(browser, page)
 
     def column() -> list[str]:
         cells: list[str] = tab.eval_on_selector_all("#robustness tbody tr td:nth-child(2)", SORTED_BY)
@@ -300,7 +240,7 @@ def test_a_click_sorts_by_number_and_a_second_one_turns_it_round(browser: Any, p
 def test_the_page_fits_a_phone_and_both_colour_schemes(browser: Any, page: Path) -> None:
     backgrounds = set()
     for scheme in ("light", "dark"):
-        tab, said = _opened(browser, page, viewport={"width": 360, "height": 700}, color_scheme=scheme)
+        tab, said = opened(browser, page, viewport={"width": 360, "height": 700}, color_scheme=scheme)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360, "nothing runs off the side"
         backgrounds.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
         assert said == []
@@ -309,7 +249,7 @@ def test_the_page_fits_a_phone_and_both_colour_schemes(browser: Any, page: Path)
 
 @pytest.mark.slow
 def test_on_paper_everything_is_open(browser: Any, page: Path) -> None:
-    tab, _ = _opened(browser, page)
+    tab, _ = opened(browser, page)
     assert not tab.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")
     tab.pdf()
     assert tab.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")

@@ -18,6 +18,7 @@ from holdfast.analyses.result import Result, Row, bars, estimate, known, means
 from holdfast.analyses.significance import Significance, significance
 from holdfast.errors import HoldfastError, first_line
 from holdfast.files import MEGABYTE, reading
+from holdfast.prose import counted
 from holdfast.ranking import Ranking
 from holdfast.table import Cell, Estimate, Table
 
@@ -240,10 +241,10 @@ class AgreementAnalysis(Analysis):
             paper = published.people(method)
             rows.append((method, *map(estimate, values), *((paper[4], paper[5]) if paper else (None, None))))
         columns = ("method", *(f"p@{k + 1}" for k in range(count)), "mAP", "paper's p@5", "paper's mAP")
+        examples = counted(result.precision.shape[2], "example")
         note = (
-            "The share of the top 1, 2, … words that people marked, and mean average precision, on "
-            f"{result.precision.shape[2]} examples with 95 % bootstrap intervals. The paper's values are those of "
-            "other texts, which its own users marked."
+            f"The share of the top 1, 2, … words that people marked, and mean average precision, on {examples} with "
+            "95 % bootstrap intervals. The paper's values are those of other texts, which its own users marked."
         )
         first = Table("people", "Agreement with people", columns, tuple(rows), note)
         compared = compared_by_people(result, stored.main)
@@ -259,13 +260,13 @@ class AgreementAnalysis(Analysis):
             row: list[Cell] = [other]
             for criterion in criteria:
                 c = by_pair[criterion, other]
-                row += [Estimate(c.gain, *c.interval), c.verdict]
+                row += [Estimate(c.gain, *c.interval), c.corrected]
             rows.append(tuple(row))
         columns = [name for criterion in criteria for name in (f"gain in {criterion}", f"{main} by {criterion}")]
+        examples = counted(compared.comparisons[0].cases, "example")
         note = (
-            f"By how much {main} agrees better with people than each method, in pairs over the same "
-            f"{compared.comparisons[0].cases} examples, with 95 % bootstrap intervals. Verdicts are those of a paired "
-            "t-test at 95 %."
+            f"By how much {main} agrees better with people than each method, in pairs over the same {examples}, with "
+            "95 % bootstrap intervals. Verdicts are those of a paired t-test at 95 % after Holm's correction."
         )
         title = f"{main} against each method, by agreement with people"
         return Table("people-in-pairs", title, ("against", *columns), tuple(rows), note)

@@ -18,6 +18,7 @@ from holdfast.curve import SIZES
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.model import Access
+from holdfast.prose import counted
 from holdfast.ranking import Ranking, size_text
 from holdfast.robustness import Judge, MinNorm, Robustness
 from holdfast.robustness.decision_based import DecisionBased
@@ -218,10 +219,11 @@ class DiagnosticsAnalysis(Analysis):
         rows = result.table()
         columns = [key for key in rows[0] if key not in ("cases", "of ratios")]
         cells = tuple((size_text(row["held"]), *(row[key] for key in columns[1:])) for row in rows)
+        examples = counted(len(result.judged), "example")
         note = (
-            f"The top features of {stored.main} held, on {len(result.judged)} examples: how many times larger the "
-            "radius of a single search is than the judge's, how far seeds differ, and how often freeing more features "
-            "increased the radius (impossible if exact)."
+            f"The top features of {stored.main} held, on {examples}: how many times larger the radius of a single "
+            "search is than the judge's, how far seeds differ, and how often freeing more features increased the "
+            "radius (impossible if exact)."
         )
         return [Table("diagnostics", "How far radii can be trusted", tuple(columns), cells, note)]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Draw, ExtraMeasure, Stored, Subject
 from holdfast.analyses.intervals import Sampled, bootstraps
-from holdfast.analyses.result import Result, Row, plain
+from holdfast.analyses.result import Result, Row, lines
 from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.criteria.removal import Deletion, Insertion
@@ -76,8 +76,7 @@ class ReferenceValues(Result):
             ax: Matplotlib axes.
             criterion: 0 for Insertion, 1 for Deletion.
         """
-        for method, places in zip(self.methods, self.ranks()[..., criterion].tolist(), strict=True):
-            ax.plot(self.references, places, marker="o", label=plain(method))
+        lines(ax, self.methods, self.references, self.ranks()[..., criterion].tolist())
         ax.set_yticks(range(1, len(self.methods) + 1))
         ax.invert_yaxis()
         ax.set_xlabel("reference value")

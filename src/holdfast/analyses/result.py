@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from holdfast.analyses.intervals import Sampled, bootstrap, bootstraps
+from holdfast.palette import INK, OTHER, styles
+from holdfast.prose import visible
 from holdfast.table import Estimate
 
 Row = dict[str, Any]
@@ -55,7 +58,11 @@ def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
 
 
 def plain(name: str) -> str:
-    """Return a name that matplotlib shows as it is: ``$`` would start a formula, a first ``_`` would hide the name."""
+    """Return a name that matplotlib shows as it is, in one line.
+
+    ``$`` would start a formula, a first ``_`` would hide the name, and control characters are not allowed in SVG.
+    """
+    name = visible(" ".join(name.split()))
     return ("\u200b" + name if name.startswith("_") else name).replace("$", r"\$")
 
 
@@ -70,10 +77,27 @@ def bars(ax: Any, names: list[str], values: list[float], low: list[float], high:
         high: The upper end of each interval.
         label: The label of the axis of values.
     """
+    from matplotlib.patheffects import withStroke  # whoever has axes has loaded matplotlib
+
     places = range(len(names))
     below = [value - least for value, least in zip(values, low, strict=True)]
     above = [most - value for value, most in zip(values, high, strict=True)]
-    ax.barh(places, values, xerr=[below, above], color="#94a3b8", ecolor="#334155", capsize=2)
+    drawn = ax.barh(places, values, xerr=[below, above], color=OTHER, ecolor=INK, capsize=2)
+    for part in drawn.errorbar.get_children():  # visible on dark bars too
+        part.set_path_effects([withStroke(linewidth=3, foreground="white")])
     ax.set_yticks(list(places), [plain(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(label)
+
+
+def lines(ax: Any, names: Sequence[str], along: Sequence[Any], values: Sequence[Sequence[float]]) -> None:
+    """Draw one line for each method, in its own colour, with its own marker.
+
+    Args:
+        ax: Axes of matplotlib.
+        names: The names of the methods.
+        along: The places of the points.
+        values: The values of each method at these places.
+    """
+    for (name, style), row in zip(styles(names).items(), values, strict=True):
+        ax.plot(along, row, color=style.colour, linestyle=style.dash, marker=style.marker, label=plain(name))

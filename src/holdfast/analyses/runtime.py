@@ -17,6 +17,7 @@ from holdfast.clock import now
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.model import Queries
+from holdfast.prose import counted
 from holdfast.table import Table
 
 
@@ -99,7 +100,7 @@ class RuntimeAnalysis(Analysis):
     """The cost of the rankings of an experiment, as it was measured during the run."""
 
     name: ClassVar[str] = "runtime"
-    title: ClassVar[str] = "Cost"
+    title: ClassVar[str] = "What each method costs"
     subject: ClassVar[Subject] = Subject.STORED
     automatic: ClassVar[bool] = True
 
@@ -125,10 +126,9 @@ class RuntimeAnalysis(Analysis):
             )
             for row in result.table()
         ]
-        note = (
-            f"One ranking, {result.cases} examples in blocks of up to {stored.largest_block}, as the experiment ran: "
-            f"{result.device}."
-        )
+        examples = counted(result.cases, "example")
+        blocks = f"blocks of up to {stored.largest_block}"
+        note = f"One ranking, {examples} in {blocks}, as the experiment ran: {result.device}."
         if paper:
             note += " The paper's seconds are of a GTX 1080 Ti, those of Greedy and Greedy-AS for the top 20 % alone."
         columns = ("method", "seconds an example", *(["paper"] if paper else []), "model rows", "with gradient")

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 import holdfast.published as published
 from holdfast.analyses.analysis import Analysis, Computed, Draw, Stored, Subject
-from holdfast.analyses.result import Result, Row, estimate, plain
+from holdfast.analyses.result import Result, Row, estimate, lines
 from holdfast.cases import ANY, Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.models.torch import TorchModel, layers_of
+from holdfast.palette import INK
+from holdfast.prose import counted
 from holdfast.ranking import Ranking
 from holdfast.settings import Count
 from holdfast.table import Cell, Table
@@ -62,9 +64,8 @@ class Sanity(Result):
         ]
 
     def plot(self, ax: Any) -> None:
-        for name, values in zip(self.explainers, self.correlation.nanmean(2).tolist(), strict=True):
-            ax.plot(self.stages, values, marker="o", label=plain(name))
-        ax.axhline(0, color="#334155", linewidth=0.8)
+        lines(ax, self.explainers, self.stages, self.correlation.nanmean(2).tolist())
+        ax.axhline(0, color=INK, linewidth=0.8)
         ax.set_ylabel("rank correlation with the trained network")
         ax.set_xlabel("re-initialised down to")
         ax.legend(fontsize="small")
@@ -260,7 +261,7 @@ class SanityAnalysis(Analysis):
     cascade: bool = False
     seed: int = 0
     name: ClassVar[str] = "sanity"
-    title: ClassVar[str] = "Sanity: explanations of a re-initialised network"
+    title: ClassVar[str] = "Sanity: do explanations change with the network?"
     subject: ClassVar[Subject] = Subject.EXPLAINERS
 
     def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
@@ -296,7 +297,7 @@ class SanityAnalysis(Analysis):
         columns = ("method", result.stages[0], *(["paper"] if paper else []), *result.stages[1:])
         note = (
             "Rank correlation of an explanation with that of the network after layers were re-initialised, from the "
-            f"last one back, on {result.correlation.shape[2]} examples. Near 0: the explanation "
+            f"last one back, on {counted(result.correlation.shape[2], 'example')}. Near 0: the explanation "
             "depends on what the network learnt, as it should."
         )
         return [Table("sanity", "Sanity", columns, tuple(rows), note)]

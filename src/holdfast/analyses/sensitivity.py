@@ -19,6 +19,7 @@ from holdfast.chunks import Progress
 from holdfast.draws import normal
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
+from holdfast.prose import counted
 from holdfast.ranking import Ranking, check_size, size_text
 from holdfast.settings import Count, Positive, Read
 from holdfast.sizes import read_size
@@ -157,7 +158,7 @@ class SensitivityAnalysis(Analysis):
     samples: Count = 10
     seed: int = 0
     name: ClassVar[str] = "sensitivity"
-    title: ClassVar[str] = "Sensitivity: explanations of neighbouring inputs"
+    title: ClassVar[str] = "Sensitivity: do explanations stay when inputs hardly change?"
     subject: ClassVar[Subject] = Subject.EXPLAINERS
 
     def compute(self, cases: Cases, subject: Explainer | Ranking, progress: Progress | None) -> Computed:
@@ -188,10 +189,11 @@ class SensitivityAnalysis(Analysis):
             (name, estimate(values), *([paper.get(name)] if paper else []))
             for name, values in zip(result.explainers, result.values, strict=True)
         ]
+        neighbours, examples = counted(result.samples, "neighbour"), counted(result.values.shape[1], "example")
         note = (
             f"1 minus the smallest share of the top {size_text(result.top)} that stays when the input moves by at most "
-            f"{result.radius:g}, over {result.samples} neighbours of {result.values.shape[1]} examples: a lower bound. "
-            "Neighbours outside the bounds of the model are moved to them."
+            f"{result.radius:g}, over {neighbours} of {examples}: a lower bound. Neighbours outside the bounds of the "
+            "model are moved to them."
         )
         columns = ("method", "sensitivity", *(["paper"] if paper else []))
         return [Table("sensitivity", "Sensitivity", columns, tuple(rows), note)]

@@ -14,6 +14,7 @@ from torch import Tensor
 from holdfast.analyses.intervals import Sampled, bootstraps
 from holdfast.analyses.result import Result, Row, bars, known
 from holdfast.errors import HoldfastError
+from holdfast.palette import INK
 
 Verdict = Literal["win", "draw", "loss", "undefined"]
 """The outcome of a comparison for the first method; undefined if there are fewer than two pairs."""
@@ -131,7 +132,7 @@ class Significance(Result):
         names = [f"{c.other}, {c.criterion}" for c in self.comparisons]
         low, high = ([c.interval[end] for c in self.comparisons] for end in (0, 1))
         bars(ax, names, [c.gain for c in self.comparisons], low, high, "gain")
-        ax.axvline(0, color="#334155", linewidth=0.8)
+        ax.axvline(0, color=INK, linewidth=0.8)
 
 
 def significance(

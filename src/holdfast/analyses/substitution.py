@@ -16,6 +16,7 @@ from holdfast.cases import Cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
+from holdfast.prose import counted
 from holdfast.ranking import Ranking
 from holdfast.reference import FixedReference
 from holdfast.robustness import Judge, Robustness
@@ -125,9 +126,9 @@ class SubstitutionAnalysis(Analysis):
             mean = float(finite.mean()) if len(finite) else None
             rows.append((method, *(estimate(share.double()) for share in shares), mean))
         columns = ("method", "a change of vectors", "real words", "random words", "rounding", "mean radius")
-        count = len(next(iter(result.radius.values())))
+        decisions = counted(len(next(iter(result.radius.values()))), "decision")
         note = (
-            f"The share of {count} decisions that change when only the top words change. A change of vectors: the "
+            f"The share of {decisions} that change when only the top words change. A change of vectors: the "
             "smallest one found. Real words: the first other word that each vector meets in the direction of that "
             "change, however far. Random words: any in their place, ten draws. Rounding: each changed vector becomes "
             "the nearest word, which is mostly its own."

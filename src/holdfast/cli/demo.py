@@ -14,8 +14,9 @@ from holdfast.cli.run import carry_out, finish
 from holdfast.experiment import Local, Results, Study
 from holdfast.experiment.build import build
 from holdfast.experiment.toml import load
-from holdfast.report.findings import verdict
+from holdfast.prose import counted, visible
 from holdfast.report.page import write_page
+from holdfast.report.verdict import how_tested, verdict
 
 app = typer.Typer(add_completion=False)
 _EXPERIMENT = "paper-mnist-quick"
@@ -31,9 +32,9 @@ def demo(
     usable_device(device)
     settings = load(_EXPERIMENT)
     console.print(
-        f"Explaining {digits} digits with {len(settings.explainers)} methods, and measuring how small a change of the "
-        "relevant pixels, and of all others, changes the prediction. This takes one to three minutes on two cores. "
-        "Ctrl-C stops; the same command continues.",
+        f"Explaining {counted(digits, 'digit')} with {len(settings.explainers)} methods, and measuring how small a "
+        "change of the relevant pixels, and of all others, changes the prediction. This takes one to three minutes on "
+        "two cores. Ctrl-C stops; the same command continues.",
         highlight=False,
     )
 
@@ -45,5 +46,6 @@ def demo(
         finish(summary, out, False)
     results, page = Results(out / "results.db"), out / "report.html"
     write_page(results, page)
-    console.print(verdict(results), highlight=False, markup=False)
+    for told in filter(None, (verdict(results), how_tested(results))):
+        console.print(visible(told), highlight=False, markup=False)
     console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)

@@ -13,9 +13,10 @@ from holdfast.cli.arguments import check_picture
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
 from holdfast.files import write_text
+from holdfast.prose import visible
 from holdfast.report.figures import draw_gallery, has_photographs
-from holdfast.report.findings import verdict
 from holdfast.report.page import as_markdown, write_page
+from holdfast.report.verdict import how_tested, verdict
 
 app = typer.Typer(add_completion=False)
 
@@ -54,6 +55,7 @@ def report(
     if figure is not None:
         draw_gallery(loaded, figure)
         written.append(figure)
-    console.print(verdict(loaded), highlight=False, markup=False)
+    for told in filter(None, (verdict(loaded), how_tested(loaded))):
+        console.print(visible(told), highlight=False, markup=False)
     for path in written:
         console.print(f"{path}", soft_wrap=True, highlight=False, markup=False)

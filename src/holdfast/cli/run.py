@@ -29,6 +29,7 @@ from holdfast.experiment.build import build
 from holdfast.experiment.database import is_new
 from holdfast.experiment.toml import load
 from holdfast.files import shown
+from holdfast.prose import counted
 
 app = typer.Typer(add_completion=False)
 Data = Annotated[
@@ -221,7 +222,9 @@ def show_plan(study: Study, results: Path, as_json: bool) -> None:
             json.dumps({"experiment": study.name, "cases": len(study.cases), "plan": rows, "total": total}, indent=1)
         )
         return
-    table = Table(title=f"{study.name}: {len(study.cases)} examples, {len(study.methods)} methods")
+    table = Table(
+        title=f"{study.name}: {counted(len(study.cases), 'example')}, {counted(len(study.methods), 'method')}"
+    )
     for column in ("kind", "of", "units", "stored", "model rows"):
         table.add_column(column, justify="left" if column in ("kind", "of") else "right", overflow="fold")
     for row in [*rows, {"kind": "all", "of": "", **total}]:

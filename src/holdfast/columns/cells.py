@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,11 @@ class Cell:
     def title(self) -> str:
         """The name for readers."""
         return readable(self.name)
+
+    @property
+    def length(self) -> float:
+        """The length of the change in scaled units; another category counts as 1, no change as 0."""
+        return 0.0 if self.amount is None else 1.0 if math.isnan(self.amount) else abs(self.amount)
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -96,9 +96,9 @@ class _RobustnessCriterion(Criterion):
 
 @dataclass(frozen=True)
 class RobustnessRest(_RobustnessCriterion):
-    """Robustness-S̄r: the relevant features stay fixed, the rest may be perturbed. Higher is better.
+    """Robustness-S̄r: the smallest change of all other features that changes the prediction, the relevant ones held.
 
-    A large value means that the prediction hardly depends on the rest.
+    Higher is better: the prediction hardly depends on the other features.
 
     Attributes:
         robustness: The method that finds radii: an instance, a class or a name. Default: ``Judge()``.
@@ -126,9 +126,9 @@ class RobustnessRest(_RobustnessCriterion):
 
 @dataclass(frozen=True)
 class RobustnessRelevant(_RobustnessCriterion):
-    """Robustness-Sr: only the relevant features may be perturbed. Lower is better.
+    """Robustness-Sr: the smallest change of only the relevant features that changes the prediction.
 
-    A small value means that the prediction depends on the relevant features.
+    Lower is better: the prediction depends on the relevant features.
 
     Attributes:
         robustness: The method that finds radii: an instance, a class or a name. Default: ``Judge()``.

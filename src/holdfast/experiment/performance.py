@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastWarning
 from holdfast.experiment.jobs import Job
 from holdfast.experiment.store import Unit
 from holdfast.models.model import DifferentiableModel
+from holdfast.prose import counted
 
 
 def perform(
@@ -65,7 +66,7 @@ def machine_of(device: str) -> str:
     """Return the hardware behind a device and the version of torch, in words."""
     if device.startswith("cuda"):
         return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
-    return f"{processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    return f"{processor()}, {counted(torch.get_num_threads(), 'thread')}, torch {torch.__version__}"
 
 
 def processor() -> str:

@@ -12,7 +12,8 @@ from holdfast.columns import Columns
 from holdfast.columns.stored import columns_of, columns_text
 from holdfast.criteria.criterion import Criterion
 from holdfast.errors import HoldfastError
-from holdfast.experiment.study import Study
+from holdfast.experiment.study import Measure, Method, Study
+from holdfast.explainers.explainer import Explainer
 from holdfast.models.model import Model
 from holdfast.robustness import Robustness
 from holdfast.text import Word
@@ -49,13 +50,19 @@ class UnitRecord:
 
 @dataclass(frozen=True)
 class MethodRecord:
-    """A method: see ``Method``. ``explainers`` are their settings by side."""
+    """A method: see ``Method``.
+
+    Attributes:
+        explainers: The settings of its explainers by side.
+        kinds: The names under which their classes are registered; empty in files of earlier versions.
+    """
 
     name: str
     group: str
     why: str
     of: str
     explainers: dict[str, str]
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class MeasureRecord:
         judge: The settings of the robustness method that measures the model; empty if it has none.
         higher: Whether higher is better.
         bound: Which side of the true value measured values lie on.
+        kind: The name under which its class is registered; empty in files of earlier versions.
     """
 
     name: str
@@ -81,6 +89,7 @@ class MeasureRecord:
     why: str
     variant: str
     analysis: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,7 @@ class StudyRecord:
         top: How many features the gallery calls relevant.
         units: Every unit that belongs to it.
         columns: The columns of the table as JSON; empty if inputs are no rows of a table.
+        norm: The norm of the gallery's radii; empty without a gallery, and in files of earlier versions.
     """
 
     name: str
@@ -139,6 +149,7 @@ class StudyRecord:
     about: dict[str, str]
     units: tuple[UnitRecord, ...] = field(repr=False)
     columns: str = field(default="", repr=False)
+    norm: str = ""
 
     @property
     def table(self) -> Columns | None:
@@ -211,26 +222,8 @@ def record_of(
         main=study.main,
         sizes=study.sizes,
         published=study.published,
-        methods=tuple(
-            MethodRecord(m.name, m.group, m.why, m.of, {side: repr(e) for side, e in m.explainers.items()})
-            for m in study.methods
-        ),
-        measures=tuple(
-            MeasureRecord(
-                name=m.name,
-                family=m.criterion.family,
-                criterion=repr(m.criterion),
-                judge="" if (judge := _judge(m.criterion, cases.model)) is None else repr(judge),
-                side=m.side,
-                higher=m.criterion.higher_is_better,
-                bound=m.criterion.bound if judge is None else judge.bound,
-                group=m.group,
-                why=m.why,
-                variant=m.variant,
-                analysis=m.analysis,
-            )
-            for m in study.every_measure
-        ),
+        methods=tuple(map(_method, study.methods)),
+        measures=tuple(_measure(m, cases.model) for m in study.every_measure),
         settings=settings | ({"gallery": repr(study.gallery)} if study.gallery else {}),
         top=study.gallery.top if study.gallery else None,
         texts=_texts(study),
@@ -239,6 +232,7 @@ def record_of(
         about=dict(study.about),
         columns="" if study.columns is None else columns_text(study.columns.columns),
         units=tuple(UnitRecord(key, kind, role) for key, kind, role in units),
+        norm=type(study.gallery.judge.norm).__name__ if study.gallery else "",
     )
 
 
@@ -246,6 +240,35 @@ def _judge(criterion: Criterion, model: Model) -> Robustness | None:
     """Return the method by which a criterion measures this model: the exact one, where there is one."""
     robustness = getattr(criterion, "robustness", None)
     return robustness.adapted(model) if isinstance(robustness, Robustness) else None
+
+
+def _method(method: Method) -> MethodRecord:
+    made = method.explainers.items()
+    kinds = tuple(dict.fromkeys(kind for _, explainer in made if (kind := _kind(explainer))))
+    return MethodRecord(method.name, method.group, method.why, method.of, {side: repr(e) for side, e in made}, kinds)
+
+
+def _measure(measure: Measure, model: Model) -> MeasureRecord:
+    judge = _judge(measure.criterion, model)
+    return MeasureRecord(
+        name=measure.name,
+        family=measure.criterion.family,
+        criterion=repr(measure.criterion),
+        judge="" if judge is None else repr(judge),
+        side=measure.side,
+        higher=measure.criterion.higher_is_better,
+        bound=measure.criterion.bound if judge is None else judge.bound,
+        group=measure.group,
+        why=measure.why,
+        variant=measure.variant,
+        analysis=measure.analysis,
+        kind=_kind(measure.criterion),
+    )
+
+
+def _kind(made: Explainer | Criterion) -> str:
+    """Return the name under which the class is registered; empty if it has none."""
+    return str(getattr(made, "name", ""))
 
 
 def _texts(study: Study) -> tuple[TextRecord, ...]:

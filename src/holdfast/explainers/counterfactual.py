@@ -26,10 +26,10 @@ def _default_method() -> Robustness:
 class Counterfactual(Explainer):
     """CFX: the closest input with another decision, under the paper's L0 constraint.
 
-    Wachter et al. minimise the distance to an input with another decision; in the limit of their penalty this is the
-    smallest perturbation that changes the decision, which ``robustness`` searches. The features that this
-    counterfactual changes least are then fixed, and the search continues from it with the rest. Features that stay
-    changeable longest come first: the top K are the last K that could change.
+    The features that this counterfactual changes least are fixed, and the search continues from it with the rest.
+    Features that stay changeable longest come first: the top K are the last K that could change. Wachter et al.
+    minimise the distance to an input with another decision; in the limit of their penalty this is the smallest
+    perturbation that changes the decision, which ``robustness`` searches.
 
     Attributes:
         robustness: The method that finds counterfactuals: an instance, a class or a name. Its ``p`` is the distance.

@@ -28,7 +28,7 @@ from holdfast.settings import Count
 
 @dataclass(frozen=True)
 class Grad(Attribution):
-    """The absolute gradient of the explained score at x, summed over the coordinates of each feature.
+    """How strongly the score reacts to a small change of each feature: the absolute gradient, summed over coordinates.
 
     Attributes:
         seed: Seed of the order of features with equal values.
@@ -53,7 +53,10 @@ class Grad(Attribution):
 
 @dataclass(frozen=True)
 class IntegratedGradients(Attribution):
-    """``(x - x')`` times the average gradient on the line from the reference x' to x, computed by Captum.
+    """Integrated gradients: what each feature adds to the score on the line from one reference x' to the input x.
+
+    The reference decides what counts as absent. The value is ``(x - x')`` times the average gradient on the line,
+    computed by Captum.
 
     Attributes:
         reference: The reference x'.
@@ -100,9 +103,10 @@ class IntegratedGradients(Attribution):
 
 @dataclass(frozen=True)
 class ExpectedGradients(Attribution):
-    """``(x - x')`` times the gradient at a random point between x' and x, averaged over random references x'.
+    """Expected gradients: what each feature adds to the score on the way from random references x' to the input x.
 
-    All cases have the same draws.
+    All cases have the same draws. The value is ``(x - x')`` times the gradient at a random point between x' and x,
+    averaged.
 
     Attributes:
         references: Inputs ``[N, *shape]`` to draw x' from, such as training data, or ``RandomWords`` for embedded text.

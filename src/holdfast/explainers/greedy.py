@@ -63,10 +63,11 @@ Objective = Annotated[Criterion, Read(_read_objective)]
 
 @dataclass(frozen=True)
 class GreedyAS(Explainer):
-    """Greedy by set aggregation (section 4.2 of the paper).
+    """Greedy by set aggregation (section 4.2 of the paper): the most useful features join the relevant set first.
 
-    The features with the best Banzhaf values join the relevant set. Then the others are valued again, given those that
-    have joined. Features that are not chosen follow in the order of their last values.
+    The use of a feature is its Banzhaf value: its mean effect on the criterion in random sets of features. After each
+    step the others are valued again, given those that have joined. Features that are not chosen follow in the order of
+    their last values.
 
     >>> from holdfast.models.torch import TorchModel
     >>> net = torch.nn.Linear(3, 2, bias=False).eval()

@@ -61,12 +61,12 @@ class LeaveOneOut(Attribution):
 
 @dataclass(frozen=True)
 class KernelShap(Attribution):
-    """Baseline Shapley values by kernel SHAP: weighted least squares of the score on the features that are kept.
+    """Baseline Shapley values by kernel SHAP: the mean effect of a feature, whichever others are already kept.
 
-    A feature that equals its reference has the value 0 and is left out of the regression. Values add up to the score
-    minus the score of the reference. If there are at most ``samples`` subsets, all of them are used and the values are
-    exact. With more than 10,000 features there are never enough subsets: the values are the least-norm solution, and a
-    warning says so.
+    They are estimated by weighted least squares of the score on the features that are kept. A feature that equals its
+    reference has the value 0 and is left out of the regression. Values add up to the score minus the score of the
+    reference. If there are at most ``samples`` subsets, all of them are used and the values are exact. With more than
+    10,000 features there are never enough subsets: the values are the least-norm solution, and a warning says so.
 
     Attributes:
         reference: What a removed feature becomes.

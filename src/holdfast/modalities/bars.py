@@ -14,8 +14,8 @@ from holdfast.columns import Cell
 from holdfast.explanation import HELD, MOVED, Explanation
 from holdfast.modalities.pixels import save
 from holdfast.modalities.rows import plain_cells
+from holdfast.palette import INK, LINE, OTHER, RELEVANT, SOFT
 
-_RELEVANT, _OTHER, _INK, _SOFT, _LINE = "#c2410c", "#1d4ed8", "#1c1917", "#78716c", "#e7e5e4"
 _WIDTH = 9.2  # inches
 _STEP = 0.25  # inches from one line to the next
 _NAME, _VALUE, _BARS, _LONGEST = 0.045, 0.245, 0.445, 0.27  # shares of the width
@@ -36,8 +36,8 @@ def draw_bars(explanations: Sequence[Explanation], path: Path, title: str) -> No
         HoldfastError: The file cannot be written.
     """
     panels = [_lines(one) for one in explanations]
-    panels[-1].append((_LEGEND, _SOFT, "normal"))
-    largest = max((_length(cell) for one in explanations for cell in _cells(one)), default=0) or 1
+    panels[-1].append((_LEGEND, SOFT, "normal"))
+    largest = max((cell.length for one in explanations for cell in _cells(one)), default=0) or 1
     height = sum(len(lines) for lines in panels) * _STEP + 0.3
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     FigureCanvasAgg(figure)
@@ -71,31 +71,31 @@ def _lines(explanation: Explanation) -> list[Cell | _Heading]:
     others = [cell for cell in cells if cell.rank is not None and cell.rank > top]
     fixed = [cell for cell in cells if cell.rank is None]
     head = f"{{title}}: {explanation.prediction}, {explanation.question}"
-    lines: list[Cell | _Heading] = [(_cut(head, 110), _INK, "bold")]
+    lines: list[Cell | _Heading] = [(_cut(head, 110), INK, "bold")]
     lines += [
         (
             f"{len(relevant)} relevant by {explanation.method}. Only these move: {_told(explanation, MOVED)}",
-            _RELEVANT,
+            RELEVANT,
             "bold",
         ),
         *relevant,
     ]
     if others:
-        lines += [(f"all others, with the relevant ones held: {_told(explanation, HELD)}", _OTHER, "bold")]
+        lines += [(f"all others, with the relevant ones held: {_told(explanation, HELD)}", SOFT, "bold")]
         kept = [cell for cell in others if cell.amount is not None]
         kept += [cell for cell in others if cell.amount is None][:_UNCHANGED]
         lines += [cell for cell in others if cell in kept]
         lines += _more(len(others) - len(kept), "do not change")
     if fixed:
-        lines += [("fixed: never change", _SOFT, "bold"), *fixed[:_UNCHANGED], *_more(len(fixed) - _UNCHANGED, "")]
+        lines += [("fixed: never change", SOFT, "bold"), *fixed[:_UNCHANGED], *_more(len(fixed) - _UNCHANGED, "")]
     for name, words in explanation.extra:
         wrapped = textwrap.wrap(words if name == "in words" else f"{name}: {words}", 118)
-        lines += [("", _INK, "normal"), *((part, _INK, "normal") for part in wrapped)]
-    return [*lines, ("", _INK, "normal")]
+        lines += [("", INK, "normal"), *((part, INK, "normal") for part in wrapped)]
+    return [*lines, ("", INK, "normal")]
 
 
 def _more(count: int, what: str) -> list[_Heading]:
-    return [(f"    and {count:,} more {what}".rstrip(), _SOFT, "normal")] if count > 0 else []
+    return [(f"    and {count:,} more {what}".rstrip(), SOFT, "normal")] if count > 0 else []
 
 
 def _told(explanation: Explanation, which: int) -> str:
@@ -109,28 +109,23 @@ def _told(explanation: Explanation, which: int) -> str:
 
 def _draw_cell(axis: Any, at: float, cell: Cell, explanation: Explanation, largest: float) -> None:
     relevant = cell.rank is not None and cell.rank <= explanation.top
-    colour = _RELEVANT if relevant else _OTHER
-    axis.plot([_NAME - 0.025, 0.985], [at + _STEP / 2] * 2, color=_LINE, linewidth=0.5, zorder=0)
-    ink = _SOFT if cell.rank is None else _INK
-    _write(axis, _NAME - 0.007, at, "" if cell.rank is None else str(cell.rank), _SOFT, ha="right")
+    colour = RELEVANT if relevant else OTHER
+    axis.plot([_NAME - 0.025, 0.985], [at + _STEP / 2] * 2, color=LINE, linewidth=0.5, zorder=0)
+    ink = SOFT if cell.rank is None else INK
+    _write(axis, _NAME - 0.007, at, "" if cell.rank is None else str(cell.rank), SOFT, ha="right")
     _write(axis, _NAME, at, _cut(cell.title, _WORDS), ink)
     _write(axis, _VALUE, at, _cut(cell.text, _WORDS), ink)
     if cell.amount is None:
         return
-    width = _LONGEST * _length(cell) / largest
-    axis.barh([at], [width], height=0.62 * _STEP, left=_BARS, color=colour, alpha=0.85, zorder=2)
+    width = _LONGEST * cell.length / largest
+    axis.barh([at], [width], height=0.62 * _STEP, left=_BARS, color=colour, zorder=2)
     amount = f"  {cell.amount_text}" if cell.amount_text else ""
-    _write(axis, _BARS + width + 0.008, at, f"→ {_cut(cell.after_text, _LABEL - len(amount))}{amount}", colour)
+    _write(axis, _BARS + width + 0.008, at, f"→ {_cut(cell.after_text, _LABEL - len(amount))}{amount}", INK)
 
 
 def _write(axis: Any, x: float, y: float, text: str, colour: str, *, size: float = 8.5, **more: Any) -> None:
     """Write text as it is: dollars begin no formula."""
     axis.text(x, y, text, color=colour, fontsize=size, va="center", parse_math=False, **more)
-
-
-def _length(cell: Cell) -> float:
-    """Return the length of a change in scales; another category counts as 1."""
-    return 0.0 if cell.amount is None else 1.0 if cell.amount != cell.amount else abs(cell.amount)
 
 
 def _cut(text: str, most: int) -> str:

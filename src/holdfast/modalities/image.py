@@ -19,21 +19,27 @@ from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, Explanation
 from holdfast.modalities.modality import Modality, Shown, Source, Subject, radius_facts
 from holdfast.modalities.pixels import Pixels, colours, grey_image, png, save
+from holdfast.palette import LOWERED, RAISED, UNMOVED
 from holdfast.robustness import Radii
 
-_RAISED, _LOWERED, _HELD, _UNMOVED = "#c2410c", "#1d4ed8", "#e5e7eb", "#ca8a04"
+_HELD = "#e5e7eb"
+_KEPT = 0.12  # share of the picture in the colour of a marked feature: more would hide the colour's lightness
 
 
 class ImageModality(Modality):
     """Images with few pixels, such as digits. Every pixel is drawn."""
 
     name: ClassVar[str] = "image"
-    legend: ClassVar[str] = (
-        "The top {top} of the features by every method, that of Robustness-S̄r where it has two. Blue: pertinent "
-        "positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, dark, and raised "
-        "by it. Yellow: not moved. The small pictures are the input after the smallest change of these features, and "
-        "of all others. The numbers are its length and the class that it leads to."
+    marks: ClassVar[str] = (
+        "Blue: pertinent positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, "
+        "dark, and raised by it. Yellow: not moved."
     )
+    legend: ClassVar[str] = (
+        f"The top {{top}} of the features by every method, that of Robustness-S̄r where it has two. {marks} The small "
+        "pictures are the input after the smallest change of these features, and of all others. The numbers are its "
+        "length and the class that it leads to."
+    )
+    unit: ClassVar[str] = "1 is the change of one pixel from black to white"
 
     def accepts(self, source: Source) -> bool:
         return source.digit is not None or (
@@ -198,7 +204,7 @@ def blend(base: Pixels, change: Tensor, free: Tensor) -> Pixels:
     """
     total = change.detach().float().cpu().sum(0)
     strength = (total.abs() / total.abs().max().clamp_min(1e-12)).sqrt().numpy()[..., None] * 0.85
-    colour = np.where(total.numpy()[..., None] > 0, _rgb(_RAISED), _rgb(_LOWERED))
+    colour = np.where(total.numpy()[..., None] > 0, _rgb(RAISED), _rgb(LOWERED))
     fixed = ~free.expand(change.shape).any(0).cpu().numpy()[..., None]
     veiled = np.where(fixed, 0.72 * base + 0.28 * _rgb(_HELD), base)
     return np.asarray(veiled * (1 - strength) + colour * strength)
@@ -216,9 +222,9 @@ def mark(base: Pixels, change: Tensor, marked: Tensor) -> Pixels:
         Pixels ``[H, W, 3]``.
     """
     total = change.detach().float().cpu().sum(0).numpy()[..., None]
-    colour = np.where(total > 0, _rgb(_RAISED), np.where(total < 0, _rgb(_LOWERED), _rgb(_UNMOVED)))
+    colour = np.where(total > 0, _rgb(RAISED), np.where(total < 0, _rgb(LOWERED), _rgb(UNMOVED)))
     shown = marked.expand(change.shape).any(0).cpu().numpy()[..., None]
-    return np.asarray(np.where(shown, 0.25 * base + 0.75 * colour, 0.65 * base + 0.1))
+    return np.asarray(np.where(shown, _KEPT * base + (1 - _KEPT) * colour, 0.65 * base + 0.1))
 
 
 def _rgb(colour: str) -> Pixels:

@@ -184,6 +184,8 @@ class Modality(ABC):
         keeps_moves: Whether the gallery stores the changes of all methods, not only of the main one.
         template: The template of one example in reports.
         legend: How to read the gallery of a report. ``{top}`` and ``{main}`` are replaced.
+        marks: How to read one picture of an explanation, for a page that shows few of them.
+        unit: What a radius is measured in, as the end of a sentence about lengths; empty if that is not known.
     """
 
     registry: ClassVar[Registry[Modality]] = Registry("modality", "holdfast.modalities", ("explainer", "legend"))
@@ -196,6 +198,8 @@ class Modality(ABC):
     keeps_moves: ClassVar[bool] = True
     template: ClassVar[str] = "image.html"
     legend: ClassVar[str]
+    marks: ClassVar[str] = ""
+    unit: ClassVar[str] = ""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -32,12 +32,13 @@ class PhotographModality(Modality):
 
     name: ClassVar[str] = "photograph"
     default_features: ClassVar[str] = "patches:16"
+    unit: ClassVar[str] = "1 is the change of one colour of one pixel from 0 to its full value"
     keeps_moves: ClassVar[bool] = False  # each takes as much space as two photographs
+    marks: ClassVar[str] = "Relevant features keep their colours, with a line around them."
     legend: ClassVar[str] = (
-        "The top {top} of the features by every method, that of Robustness-S̄r where it has two. They keep their "
-        "colours, with a line around them. The class changes into the one named when only they change, or all others, "
-        "by the length given. Small: the order of all features, bright first, and of {main} the two smallest changes, "
-        "amplified."
+        f"The top {{top}} of the features by every method, that of Robustness-S̄r where it has two. {marks} The class "
+        "changes into the one named when only they change, or all others, by the length given. Small: the order of all "
+        "features, bright first, and of {main} the two smallest changes, amplified."
     )
 
     def accepts(self, source: Source) -> bool:

@@ -41,11 +41,14 @@ class TableModality(Modality):
     top: ClassVar[float | int] = 3
     ranks_all: ClassVar[bool] = True
     default_features: ClassVar[str] = "columns"
+    unit: ClassVar[str] = "1 is one scale of a column, such as its standard deviation, or another category"
     template: ClassVar[str] = "row.html"
+    marks: ClassVar[str] = (
+        "Behind an arrow: the value after the smallest change of the relevant columns, or of all others, and by how "
+        "many scales the column changes. Bars have that length; another category counts as 1."
+    )
     legend: ClassVar[str] = (
-        "The columns of a row, the most relevant first by every method; the top {top} are above the line. Behind an "
-        "arrow: the value after the smallest change of the relevant columns, or of all others, and by how many scales "
-        "the column changes."
+        f"The columns of a row, the most relevant first by every method; the top {{top}} are above the line. {marks}"
     )
 
     def accepts(self, source: Source) -> bool:

@@ -28,12 +28,16 @@ class TextModality(Modality):
     explainer: ClassVar[str] = "greedy-as-words"
     top: ClassVar[float | int] = 5
     default_features: ClassVar[str] = "words"
+    unit: ClassVar[str] = "they are measured between vectors of words"
     suffixes: ClassVar[tuple[str, ...]] = (".html", ".htm")
     template: ClassVar[str] = "text.html"
+    marks: ClassVar[str] = (
+        "The relevant words are marked, the first the darkest. Behind an arrow: the first real word that the smallest "
+        "change of the word's vector meets."
+    )
     legend: ClassVar[str] = (
-        "The top {top} of the words by every method, that of Robustness-S̄r where it has two, the first the darkest. "
-        "Behind an arrow: the first real word that the smallest change of the word's vector meets. The class changes "
-        "into the one named when only these words change, or all others, by the length given."
+        f"The top {{top}} of the words by every method, that of Robustness-S̄r where it has two. {marks} The class "
+        "changes into the one named when only these words change, or all others, by the length given."
     )
 
     def accepts(self, source: Source) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,60 +22,61 @@ from holdfast.experiment.results import Results
 from holdfast.modalities import photograph
 from holdfast.modalities.photograph import Panel, PhotographModality, draw_panels
 from holdfast.modalities.pixels import address
+from holdfast.prose import visible
 from holdfast.ranking import size_text
+from holdfast.report.painting import Styles, move_legend, paint, shorten
 from holdfast.table import number
 
-# Colours that people with red-green blindness can distinguish; the main method has the first one.
-_COLOURS = (
-    "#c2410c",
-    "#1d4ed8",
-    "#0891b2",
-    "#7e22ce",
-    "#ca8a04",
-    "#15803d",
-    "#be185d",
-    "#64748b",
-    "#78716c",
-    "#111827",
-)
-_DASHES = ("-", "--", ":")
+_SIZE = (4.8, 3.2)  # inches; small, so that letters are large enough on a phone
 
 
-def curves(results: Results) -> dict[str, str]:
-    """Draw the mean curve of every method, and return one data URL for each criterion of the tables, by title."""
+def curves(results: Results, styles: Styles) -> dict[str, str]:
+    """Draw the mean curve of every method, and return one data URL for each criterion of the tables, by title.
+
+    Args:
+        results: The results of an experiment.
+        styles: The style of each method.
+    """
     figures = {}
     for measure in results.measures("table"):
         by = {name: results.curve(name, measure) for name in [results.main, *results.methods("table", "ablation")]}
         known = {name: curve for name, curve in by.items() if curve is not None}
         if known:
             better = "higher is better" if measure.higher else "lower is better"
-            figures[f"{measure.name}: {better}"] = _figure(_curves, known, size=(5.6, 4.2))
+            draw = partial(_curves, by=known, styles=styles, label=visible(measure.name))
+            figures[f"{measure.name}: {better}"] = _figure(draw, styles)
     return figures
 
 
-def analyses(results: Results) -> dict[str, dict[str, str]]:
-    """Draw the figures of analyses, and return data URLs by section key, then by title."""
+def analyses(results: Results, styles: Styles) -> dict[str, dict[str, str]]:
+    """Draw the figures of analyses, and return data URLs by section key, then by title.
+
+    Args:
+        results: The results of an experiment.
+        styles: The style of each method.
+    """
     return {
-        cls.name: {title: _figure(draw, size=(5.6, 3.7)) for title, draw in cls.figures(result).items()}
+        cls.name: {title: _figure(draw, styles) for title, draw in cls.figures(result).items()}
         for cls, result in results.analyses.items()
     }
 
 
-def _curves(ax: Any, by: Mapping[str, Curve]) -> None:
+def _curves(ax: Any, by: Mapping[str, Curve], styles: Styles, label: str) -> None:
     for place, (name, curve) in enumerate(by.items()):
-        values, sizes = _finite(curve), curve.along().double()
+        values, sizes, colour = _finite(curve), curve.along().double(), styles[name].colour
         mean = values.nanmean(0)
         spread = (values - mean).square().nanmean(0).sqrt() / max(1, len(values) - 1) ** 0.5
-        style = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _DASHES[place // len(_COLOURS) % len(_DASHES)]}
-        width = 2.4 if place == 0 else 1.3
-        ax.plot(sizes, mean, marker="o", markersize=3, linewidth=width, label=plain(name), **style)
-        ax.fill_between(sizes, mean - spread, mean + spread, color=style["color"], alpha=0.12, linewidth=0)
+        width, over = (2.6, 3) if place == 0 else (1.3, 2)
+        ax.plot(sizes, mean, marker="o", markersize=4, linewidth=width, label=plain(name), zorder=over)
+        if place == 0:  # bands of all methods would hide each other
+            ax.fill_between(sizes, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
         some = curve.censored.any(0)
         if bool(some.any()):
-            ax.plot(sizes[some], mean[some], "o", markersize=7, fillstyle="none", color=style["color"])
+            ax.plot(sizes[some], mean[some], "o", markersize=9, fillstyle="none", color=colour)
     shares = next(iter(by.values())).sizes.is_floating_point()
     ax.set_xlabel("relevant features, %" if shares else "relevant features")
-    ax.legend(fontsize=7, frameon=False, ncols=2)
+    ax.set_ylabel(plain(label))
+    ax.legend()
 
 
 def _finite(curve: Curve) -> torch.Tensor:
@@ -82,13 +85,23 @@ def _finite(curve: Curve) -> torch.Tensor:
     return values.masked_fill(torch.isinf(values) | (curve.censored & (curve.ceiling == 0)), torch.nan)
 
 
-def _figure(draw: Callable[..., None], *arguments: Any, size: tuple[float, float]) -> str:
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "holdfast", "font.family": "sans-serif"}):
-        figure = Figure(figsize=size, layout="constrained")
+def _figure(draw: Callable[[Any], None], styles: Styles) -> str:
+    settings: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "holdfast",
+        "font.family": "sans-serif",
+        "font.size": 9,
+    }
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # the browser has a font with the letter
+        figure = Figure(figsize=_SIZE, layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.subplots()
         axes.spines[["top", "right"]].set_visible(False)
-        draw(axes, *arguments)
+        draw(axes)
+        paint(axes, styles)
+        shorten(axes)
+        move_legend(figure, axes)
         out = io.BytesIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return address("svg+xml", out.getvalue())

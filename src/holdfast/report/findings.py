@@ -1,71 +1,33 @@
-"""A report in sentences: the verdict, and what probes show about criteria that the main method loses."""
+"""What probes show about criteria that the main method loses, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from holdfast.analyses import Agreement, Significance
-from holdfast.analyses.agreement import AgreementAnalysis, compared_by_people
 from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
+from holdfast.prose import capital, listed
 from holdfast.table import number
 
-_FEW = 10  # with fewer examples, a draw shows little
 Verdicts = Mapping[tuple[str, str], str]
 Means = Mapping[tuple[str, str], float]
 
 
-def verdict(results: Results) -> str:
-    """Return one or two sentences that compare the main method with the others."""
-    tested = results.compared("table")
-    name, count = results.main, len(results.examples)
-    if tested is None:
-        return f"{name} was measured on {count} examples; there is nothing to compare it with."
-    if count == 1:
-        others = len(results.methods("table")) - 1
-        return f"{name} and {others} other methods were measured on one example, which is too few to compare them."
-    few = " So few examples show only large differences." if count < _FEW else ""
-    corrected = ", ".join(f"{n} {kind}" for kind, n in tested.counts(corrected=True).items() if n)
-    tests = f"paired t-tests at 95 %; after Holm's correction over all of them: {corrected}"
-    text = f"On {count} examples, {name} {_summary(tested)} ({tests}).{few}"
-    agreement = results.analysis(AgreementAnalysis)
-    people = compared_by_people(agreement, name) if isinstance(agreement, Agreement) else None
-    if people is None:
-        return text
-    table = tuple(c for c in people.comparisons if c.other in results.methods("table"))
-    return f"Compared with what people marked, {name} {_summary(replace(people, comparisons=table))}. {text}"
-
-
-def _summary(tested: Significance) -> str:
-    """Return how the main method compares with the others, criterion by criterion."""
-    parts = []
-    for criterion in dict.fromkeys(c.criterion for c in tested.comparisons):
-        of = [c for c in tested.comparisons if c.criterion == criterion]
-        by = {kind: [c.other for c in of if c.verdict == kind] for kind in ("win", "draw", "loss", "undefined")}
-        if len(by["win"]) == len(of):
-            others = f"all {len(of)} others" if len(of) > 1 else of[0].other
-            parts.append(f"beats {others} by {criterion}")
-            continue
-        clauses = [f"beats {len(by['win'])} of {len(of)}"] if by["win"] else []
-        clauses += [f"draws with {listed(by['draw'])}"] if by["draw"] else []
-        clauses += [f"loses to {listed(by['loss'])}"] if by["loss"] else []
-        clauses += [f"cannot be compared with {listed(by['undefined'])}"] if by["undefined"] else []
-        parts.append(f"{listed(clauses)} by {criterion}")
-    return "; it ".join(parts)
-
-
 def findings(results: Results) -> list[str]:
-    """Return sentences on what probes show about each criterion that the main method does not optimise and loses."""
-    tested = results.compared("table", "probe", measures=("table", "probe"))
-    if tested is None or not results.methods("probe"):
+    """Return sentences on what probes show about each criterion that the main method does not optimise and loses.
+
+    Wins and losses are those that hold after Holm's correction.
+    """
+    tested, every = results.compared("table"), results.compared("table", "probe", measures=("table", "probe"))
+    if tested is None or every is None or not results.methods("probe"):
         return []
-    verdicts = {(c.criterion, c.other): c.verdict for c in tested.comparisons}
+    lost = {(c.criterion, c.other) for c in tested.comparisons if c.corrected == "loss"}
+    verdicts = {(c.criterion, c.other): c.corrected for c in every.comparisons}
     areas = results.areas("table", "probe", measures=("table", "probe"))
     means = {(name, who): float(area.double().mean()) for name, by in areas.items() for who, area in by.items()}
     sentences = []
     for measure in results.measures("table"):
-        rivals = [other for other in results.methods("table") if verdicts.get((measure.name, other)) == "loss"]
+        rivals = [other for other in results.methods("table") if (measure.name, other) in lost]
         if not measure.judge and rivals:
             theirs = listed([f"{rival} {number(means[measure.name, rival])}" for rival in rivals])
             ours = number(means[measure.name, results.main])
@@ -121,13 +83,3 @@ def _answer(main: str, outcome: str | None, when: str) -> str:
         "draw": f"For the most part: {when} it is a draw",
         "loss": f"Not that alone: {when} {main} still loses",
     }.get(str(outcome), "That is not known")
-
-
-def capital(words: str) -> str:
-    """Return words with a capital first letter."""
-    return words[:1].upper() + words[1:]
-
-
-def listed(words: list[str]) -> str:
-    """Return words joined by commas and "and"."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -7,14 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from holdfast.experiment.results import Results
 from holdfast.explanation import Explanation
 from holdfast.files import write_text
 from holdfast.modalities.modality import Modality, Shown
+from holdfast.palette import styles
+from holdfast.prose import capital, counted
 from holdfast.ranking import size_text
 from holdfast.report import figures
-from holdfast.report.findings import capital, findings, verdict
+from holdfast.report.cards import can_be_shown, cards, pair_of
+from holdfast.report.findings import findings
+from holdfast.report.glossary import Glossary, glossary
+from holdfast.report.painting import swatch
 from holdfast.report.tables import Section, sections
+from holdfast.report.verdict import how_tested, verdict
 from holdfast.table import Estimate, Table, markdown_text, number, text
 from holdfast.templates import template_file, templates
 
@@ -62,7 +70,9 @@ def as_markdown(results: Results, tables: Sequence[Table]) -> str:
     """
     facts = "; ".join(f"{name}: {value}" for name, value in _facts(results))
     title = markdown_text(results.study.title or results.study.name)
-    parts = [f"# {title}", markdown_text(verdict(results)), markdown_text(f"{capital(facts)}.")]
+    parts = [f"# {title}", markdown_text(verdict(results))]
+    parts += [markdown_text(tested)] if (tested := how_tested(results)) else []
+    parts.append(markdown_text(f"{capital(facts)}."))
     sentences = findings(results)
     parts += (
         ["## Why methods win or lose", "\n".join(f"- {markdown_text(one)}" for one in sentences)] if sentences else []
@@ -75,26 +85,48 @@ def _page(results: Results, parts: Sequence[Section]) -> str:
     environment.filters |= {"size": size_text, "cell": text, "sort": _sort_value, "figure": number}
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["verdict"] = lambda cell: cell in ("win", "draw", "loss", "undefined")
-    modality = Modality.registry.make(results.study.modality)
+    modality, words = Modality.registry.make(results.study.modality), glossary(results)
+    known, pair = styles([results.main, *results.methods()]), pair_of(results)
     top = size_text(results.study.top) if results.study.top is not None else ""
     return environment.get_template("page.html").render(
         css=template_file("page.css"),
         js=template_file("page.js"),
         study=results.study,
         verdict=verdict(results),
+        how_tested=how_tested(results),
         facts=_facts(results),
         findings=findings(results),
         sections=parts,
-        figures=figures.analyses(results) | {"curves": figures.curves(results)},
+        figures=figures.analyses(results, known) | {"curves": figures.curves(results, known)},
         modality=modality,
         legend=modality.legend.format(top=top, main=results.main),
+        cards=cards(results, modality, pair),
+        cards_note=" ".join(filter(None, [pair.why, _lengths(results, modality), modality.marks])),
         gallery=_gallery(results, modality),
         targeted=_targeted(results, modality),
+        glossary=words,
+        keys=words.keys,
+        headings=_headings(results, words),
+        swatches={name: Markup(swatch(style)) for name, style in known.items()},  # made of our own words
         spent=sorted(results.spent().items(), key=lambda item: -item[1][1]),
         notes=results.notes,
         refused=results.refused,
         missing=results.missing,
+        missing_units=counted(results.missing, "unit"),
     )
+
+
+def _headings(results: Results, words: Glossary) -> dict[str, str]:
+    """Return the links of headings of tables: names of criteria and methods, also with an arrow."""
+    keys = words.keys
+    named = [measure.name for measure in results.measures("table", "probe")]
+    return keys | {f"{name} {arrow}": keys[name] for name in named for arrow in "↑↓"}
+
+
+def _lengths(results: Results, modality: Modality) -> str:
+    """Return what the radii are lengths of; empty if that is not known."""
+    norm = f"Radii are lengths in {results.study.norm}" if results.study.norm else "Radii are lengths"
+    return f"{norm}: {modality.unit}." if modality.unit else ""
 
 
 def _gallery(results: Results, modality: Modality) -> list[ShownExample]:
@@ -102,7 +134,7 @@ def _gallery(results: Results, modality: Modality) -> list[ShownExample]:
     return [
         _example(results, modality, example, list(by_method.values()), list(by_method))
         for example, by_method in sorted(results.explanations().items())
-        if _is_shown(next(iter(by_method.values())))
+        if can_be_shown(next(iter(by_method.values())))
     ]
 
 
@@ -111,7 +143,7 @@ def _targeted(results: Results, modality: Modality) -> list[ShownExample]:
     return [
         _example(results, modality, example, of, [f"Why not {one.classes[one.target]}?" for one in of])
         for example, of in sorted(results.targeted().items())
-        if _is_shown(of[0])
+        if can_be_shown(of[0])
     ]
 
 
@@ -120,11 +152,6 @@ def _example(
 ) -> ShownExample:
     shown = [modality.shown(one, title) for one, title in zip(of, titles, strict=True)]
     return ShownExample(results.study.examples[example], of[0].prediction, modality.input_image(of[0]), shown)
-
-
-def _is_shown(explanation: Explanation) -> bool:
-    """Return whether an input can be shown: a text, a row of a table, or an image with one or three channels."""
-    return bool(explanation.text or explanation.cells) or (explanation.x.ndim == 3 and explanation.x.shape[0] in (1, 3))
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
@@ -146,7 +173,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 def _method_count(results: Results) -> str:
     compared, every = len(results.methods("table")), len(results.methods())
-    return f"{compared}, and {every - compared} variants" if every > compared else str(compared)
+    return f"{compared}, and {counted(every - compared, 'variant')}" if every > compared else str(compared)
 
 
 def _sort_value(cell: Any) -> str:

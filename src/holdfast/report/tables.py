@@ -14,7 +14,9 @@ from holdfast.analyses import Significance
 from holdfast.analyses.intervals import Sampled, bootstraps
 from holdfast.experiment.record import MeasureRecord
 from holdfast.experiment.results import Results
+from holdfast.prose import counted
 from holdfast.ranking import size_text
+from holdfast.report.verdict import outcomes
 from holdfast.table import Cell, Estimate, Table
 
 _PROVEN = (
@@ -42,12 +44,12 @@ def sections(results: Results) -> list[Section]:
     tested = results.compared("table")
     families = dict.fromkeys(measure.family for measure in results.measures("table"))
     made: list[tuple[str, str, Sequence[Table | None]]] = [
-        *((_key(family), family, [_areas(results, family, tested)]) for family in families),
-        ("compared", "Significance", [_verdicts(results, tested), _tests(tested)]),
-        ("pairs", "Both rankings by every criterion", [_crossed(results)]),
-        ("ablation", "Ablation: parts of the main method", [_ablation(results)]),
-        ("probes", "Probes: why methods win or lose", [_probes(results)]),
-        ("curves", "Curves", [_censored(results)]),
+        ("curves", "How values change with the number of relevant features", [_censored(results)]),
+        *((_key(family), f"{family}: all methods compared", [_areas(results, family, tested)]) for family in families),
+        ("compared", f"Where {results.main} is better or worse", [_verdicts(results, tested), _tests(tested)]),
+        ("pairs", "Methods with two rankings, by every criterion", [_crossed(results)]),
+        ("ablation", f"{results.main} against its own parts", [_ablation(results)]),
+        ("probes", "Why methods win or lose", [_probes(results)]),
     ]
     for cls, result in results.analyses.items():
         made.append((cls.name, cls.title, [*cls.tables(result, results)]))
@@ -65,7 +67,8 @@ def _key(family: str) -> str:
     return re.sub(r"\W+", "-", family.lower()).strip("-")
 
 
-def _arrow(measure: MeasureRecord) -> str:
+def _heading(measure: MeasureRecord) -> str:
+    """Return the heading of a criterion's column: its name, and an arrow in the better direction."""
     return f"{measure.name} {'↑' if measure.higher else '↓'}"
 
 
@@ -91,12 +94,12 @@ def _areas(results: Results, family: str, tested: Significance | None) -> Table 
     measures = [one for one in results.measures("table") if one.family == family and one.name in areas]
     if not measures:
         return None
-    verdicts = {(c.criterion, c.other): c.verdict for c in tested.comparisons} if tested else {}
+    verdicts = {(c.criterion, c.other): c.corrected for c in tested.comparisons} if tested else {}
     known = {m.name: any(published.area(data, m.name, method) for method in results.methods()) for m in measures}
     columns: list[str] = ["method"]
     for measure in measures:
         paper = [f"paper's {measure.name}"] if known[measure.name] else []
-        columns += [_arrow(measure), *paper, f"{results.main} by {measure.name}"]
+        columns += [_heading(measure), *paper, f"{results.main} by {measure.name}"]
     estimates = {measure.name: _estimates(areas[measure.name], measure.higher) for measure in measures}
     rows = []
     for method in results.methods("table"):
@@ -107,8 +110,9 @@ def _areas(results: Results, family: str, tested: Significance | None) -> Table 
             row.append(verdicts.get((name, method)))
         rows.append(tuple(row))
     note = (
-        f"Areas under the curves from {_span(results.sizes)}; means over {len(results.examples)} examples with 95 % "
-        "bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are those of a paired t-test at 95 %."
+        f"Areas under the curves from {_span(results.sizes)}; means over {counted(len(results.examples), 'example')} "
+        "with 95 % bootstrap intervals. ↑ higher is better, ↓ lower. Verdicts are those of a paired t-test at 95 % "
+        "after Holm's correction."
     )
     capped = {measure.name: said for measure in measures if (said := _capped(results, measure))}
     note = " ".join([note, *capped.values()])
@@ -144,19 +148,18 @@ def _verdicts(results: Results, tested: Significance | None) -> Table | None:
     rows: list[tuple[Cell, ...]] = []
     for criterion in dict.fromkeys(c.criterion for c in tested.comparisons):
         comparisons = [by_pair.get((criterion, other)) for other in others]
-        rows.append((criterion, "measured", *(c.verdict if c else None for c in comparisons)))
+        rows.append((criterion, "measured, after Holm", *(c.corrected if c else None for c in comparisons)))
         if any(c and c.corrected != c.verdict for c in comparisons):
-            rows.append((criterion, "measured, after Holm", *(c.corrected if c else None for c in comparisons)))
+            rows.append((criterion, "measured, before Holm", *(c.verdict if c else None for c in comparisons)))
         paper = [published.verdict(results.published, criterion, other) for other in others]
         if any(paper):
             rows.append((criterion, "paper", *paper))
-    raw, corrected = (_counts(tested, corrected) for corrected in (False, True))
-    note = f"{results.main} against each method, paired t-tests at 95 %: {raw}. After Holm's correction: {corrected}."
+    raw, corrected = (outcomes(tested, corrected) for corrected in (False, True))
+    note = (
+        f"{results.main} against each method, paired t-tests at 95 %, after Holm's correction: {corrected}. "
+        f"Uncorrected, as the paper counts: {raw}."
+    )
     return Table("verdicts", "Win, draw, loss", ("criterion", "source", *others), tuple(rows), note)
-
-
-def _counts(tested: Significance, corrected: bool) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in tested.counts(corrected).items() if count)
 
 
 def _tests(tested: Significance | None) -> Table | None:
@@ -201,7 +204,7 @@ def _crossed(results: Results) -> Table | None:
         "Methods that optimise a criterion have two rankings: one for Robustness-S̄r and criteria where higher is "
         "better, one for Robustness-Sr and criteria where lower is better (in bold: the pairs of the other tables)."
     )
-    columns = ("method", "optimises", *(_arrow(measure) for measure in measures))
+    columns = ("method", "optimises", *(_heading(measure) for measure in measures))
     return Table("crossed", "Both rankings by every criterion", columns, tuple(rows), note)
 
 
@@ -219,17 +222,18 @@ def _ablation(results: Results) -> Table | None:
         for measure in measures:
             c = by_pair.get((measure.name, name))
             row += [columns_of[measure.name].get(name), Estimate(c.ratio, *c.ratio_interval) if c else None]
-            row.append(c.verdict if c else None)
+            row.append(c.corrected if c else None)
             row += [published.area(results.published, measure.name, name)] if results.published else []
         rows.append(tuple(row))
     columns = ["method"]
     for measure in measures:
         paper = [f"paper's {measure.name}"] if results.published else []
         ratio = f"{results.main} / this method by {measure.name}"
-        columns += [_arrow(measure), ratio, f"verdict by {measure.name}", *paper]
+        columns += [_heading(measure), ratio, f"verdict by {measure.name}", *paper]
     note = (
         f"{results.main} against its parts: Greedy tries every feature alone, One-Step Banzhaf values all of them "
-        "once. Where it was run, also against the paper's regression on a cheap attack."
+        "once. Where it was run, also against the paper's regression on a cheap attack. Verdicts are those after "
+        "Holm's correction."
     )
     return Table("ablation", "Ablation", tuple(columns), tuple(rows), note)
 
@@ -241,7 +245,7 @@ def _probes(results: Results) -> Table | None:
     if not probes:
         return None
     tested = results.compared("table")
-    lost = [c.other for c in tested.comparisons if c.verdict == "loss"] if tested else []
+    lost = [c.other for c in tested.comparisons if c.corrected == "loss"] if tested else []
     names = list(dict.fromkeys([results.main, *lost, *probes]))
     columns_of = _columns(results.areas("table", "probe", measures=("table", "probe")), measures, names)
     why = {method.name: method.why for method in results.study.methods}
@@ -249,7 +253,7 @@ def _probes(results: Results) -> Table | None:
     for name in names:
         row: list[Cell] = [name, *(columns_of[measure.name].get(name) for measure in measures)]
         rows.append((*row, why.get(name, "")))
-    columns = ("method", *(_arrow(m) for m in measures), "question")
+    columns = ("method", *(_heading(m) for m in measures), "question")
     questions = dict.fromkeys(m.why for m in measures if m.why)
     note = f"{results.main}, the methods that beat it, and variants that show why. " + " ".join(
         f"The probe criteria: {question}" for question in questions
@@ -270,8 +274,9 @@ def _censored(results: Results) -> Table | None:
         return None
     columns = ("curve", *(size_text(size) for size in results.sizes), "total")
     note = (
-        f"Points, of {len(results.examples)} for each size, at which no change of the decision was found. They count "
-        "as the largest change that the bounds allow. Without bounds, a curve with such a point has no area."
+        f"For each size, how many of {counted(len(results.examples), 'point')} have no change of the decision that was "
+        "found. They count as the largest change that the bounds allow. Without bounds, a curve with such a point has "
+        "no area."
     )
     note += _PROVEN if any(measure.bound == "exact" and measure.judge for measure in results.measures("table")) else ""
-    return Table("censored", "Censored points", columns, tuple(rows), note)
+    return Table("censored", "Points without a change", columns, tuple(rows), note)
