@@ -32,7 +32,7 @@ class ImageModality(Modality):
     name: ClassVar[str] = "image"
     marks: ClassVar[str] = (
         "Blue: pertinent positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, "
-        "dark, and raised by it. Yellow: not moved."
+        "dark, and raised by it. Yellow: not moved. In grey these are dark, medium and light."
     )
     legend: ClassVar[str] = (
         f"The top {{top}} of the features by every method, that of Robustness-S̄r where it has two. {marks} The small "
