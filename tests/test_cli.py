@@ -56,7 +56,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_demo_ends_in_a_page(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.cli.demo._EXPERIMENT", str(SMALL))  # the real one takes minutes
     printed, said = call("demo", "--out", tmp_path / "new", "--digits", 2)
-    assert "On 2 examples, Greedy-AS " in printed
+    assert "On 2 examples, after Holm's correction, " in printed
     assert printed.strip().endswith(f"report: {tmp_path}/new/report.html")
     assert "Greedy-AS" in (tmp_path / "new" / "report.html").read_text(encoding="utf-8")
     assert said == "", "no bars where nobody looks"

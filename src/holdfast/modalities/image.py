@@ -24,7 +24,7 @@ from holdfast.palette import LOWERED, RAISED, UNMOVED
 from holdfast.robustness import Radii
 
 _HELD = "#e5e7eb"
-_KEPT = 0.12  # share of the picture in the colour of a marked feature: more would hide the colour's lightness
+_KEPT = 0.08  # share of the picture in the colour of a marked feature: more would hide the colour's lightness
 
 
 class ImageModality(Modality):
@@ -33,7 +33,7 @@ class ImageModality(Modality):
     name: ClassVar[str] = "image"
     marks: ClassVar[str] = (
         "Blue: pertinent positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, "
-        "dark, and raised by it. Yellow: not moved."
+        "dark, and raised by it. Yellow: not moved. In grey these are dark, medium and light."
     )
     legend: ClassVar[str] = (
         f"The top {{top}} of the features by every method, that of Robustness-S̄r where it has two. {marks} The small "
@@ -225,7 +225,7 @@ def mark(base: Pixels, change: Tensor, marked: Tensor) -> Pixels:
     total = change.detach().float().cpu().sum(0).numpy()[..., None]
     colour = np.where(total > 0, _rgb(RAISED), np.where(total < 0, _rgb(LOWERED), _rgb(UNMOVED)))
     shown = marked.expand(change.shape).any(0).cpu().numpy()[..., None]
-    return np.asarray(np.where(shown, _KEPT * base + (1 - _KEPT) * colour, 0.65 * base + 0.1))
+    return np.asarray(np.where(shown, _KEPT * base + (1 - _KEPT) * colour, 0.55 * base + 0.08))
 
 
 def _rgb(colour: str) -> Pixels:

@@ -58,7 +58,7 @@ def move_legend(figure: Any, ax: Any) -> None:
         ax: Its axes.
     """
     handles, labels = ax.get_legend_handles_labels()
-    labels = [_cut(label) for label in labels]
+    labels = [_cut(label, _LONGEST - 4) for label in labels]
     if ax.get_legend() is None or not labels:
         return
     ax.get_legend().remove()
@@ -77,7 +77,7 @@ def shorten(ax: Any) -> None:
         ax: Axes of matplotlib, already drawn on and painted.
     """
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_label_text(_cut(axis.get_label_text(), 2 * _LONGEST))
+        axis.set_label_text(_cut(axis.get_label_text(), _LONGEST + 10))
         labels = [tick.get_text() for tick in axis.get_ticklabels()]
         if max(map(len, labels), default=0) > _LONGEST:
             axis.set_ticks(axis.get_ticklocs(), [_cut(label) for label in labels])
