@@ -24,7 +24,7 @@ from holdfast.models.frame import Bound
 from holdfast.models.model import Access, Model
 from holdfast.progress import progress_bar
 from holdfast.ranking import Ranking, check_size
-from holdfast.robustness import Judge, Robustness
+from holdfast.robustness import Exact, Judge, Robustness
 from holdfast.text import TextModel
 
 Effort = Literal["quick", "default", "thorough"]
@@ -146,9 +146,8 @@ def _ask(subject: Subject, target: Any, features: Any, label: Any, names: Sequen
         return cases
     if isinstance(names, str):
         raise HoldfastError("names must be one text for each feature, got one text.")
-    return subject.model.ask(
-        subject.x, cases.label, target, replace(cases.features, names=(tuple(str(name) for name in names),))
-    )
+    flat: Any = tuple(map(str, names))  # as many as there are features
+    return subject.model.ask(subject.x, cases.label, target, replace(cases.features, names=flat))
 
 
 def _features(subject: Subject, features: str | None) -> Features | None:
@@ -200,7 +199,9 @@ def _explainer(
     else:
         made = {"quick": GreedyAS.quick, "default": GreedyAS.default, "thorough": GreedyAS.thorough}[effort]()
     known = {field.name for field in fields(made)}
-    budget = 1.0 if subject.modality.ranks_all else size
+    # A whole order by searches from decisions takes minutes.
+    whole = effort != "quick" or cases.model.smooth or isinstance(Judge(p).adapted(cases.model), Exact)
+    budget = 1.0 if subject.modality.ranks_all and whole else size
     settings: dict[str, Any] = {"budget": budget, "seed": seed}
     if "robustness" in known:
         settings["robustness"] = replace(made.robustness, p=p)
