@@ -44,6 +44,7 @@ ORDER = [
     "curve",
     "text",
     "as_model",
+    "model_files",
     "table",
     "palette",
     "published",

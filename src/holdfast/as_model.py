@@ -51,7 +51,7 @@ def as_model(
     >>> from sklearn.linear_model import LogisticRegression
     >>> x, y = load_iris(return_X_y=True)
     >>> as_model(LogisticRegression(max_iter=500).fit(x, y), bounds=(0, 10))
-    TorchModel(Linear, bounds=(0, 10), output=not asked yet)
+    TorchModel(LinearScores, bounds=(0, 10), output=not asked yet)
 
     Args:
         model: The model.
