@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.experiment.packing import pack_explanations
-from holdfast.explanation import HELD, MOVED, Explanation, explain_cases
+from holdfast.explaining import explain_cases
+from holdfast.explanation import HELD, MOVED, Explanation
 from holdfast.modalities.modality import radius_facts
 from holdfast.robustness import Certificate, Exact, Rows, Solution
 from toys import small_net

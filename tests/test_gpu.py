@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import holdfast as hf
+from holdfast.models.execution import Execution
+from holdfast.models.fusion import FusedConvolution
 from holdfast.models.recording import Recordings
 from holdfast.models.torch import layers_of
 from holdfast.robustness.steps import multiplier
@@ -197,3 +200,87 @@ def test_the_kernel_solves_what_torch_solves(n: int, dtype: torch.dtype) -> None
     goal[0] = 0
     ours = multiplier(weight.to("cuda"), limit.to("cuda"), value.to("cuda"), goal.to("cuda")).cpu()
     torch.testing.assert_close(ours, multiplier(weight, limit, value, goal), rtol=1e-4, atol=1e-6)
+
+
+class Padded(nn.Conv2d):
+    """A convolution with a padding layer inside, as in networks that were converted from TensorFlow."""
+
+    def __init__(self, channels: int):
+        super().__init__(channels, channels, 3, groups=channels)
+        self.static_padding = nn.ZeroPad2d((0, 1, 1, 0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(self.static_padding(x))
+
+
+class Blocks(nn.Module):
+    """Convolutions of all kinds that are fused, and one whose output is used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 20, 3, 2, 1)
+        self.wide = nn.Conv2d(20, 20, 5, 2, 2, groups=20, bias=False)
+        self.padded = Padded(20)
+        self.narrow = nn.Conv2d(20, 16, 1)
+        self.twice = nn.Conv2d(16, 16, 3, padding=1, groups=4)
+        self.norm, self.relu, self.relu6 = nn.BatchNorm2d(20), nn.ReLU(inplace=True), nn.ReLU6()
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.relu6(self.norm(self.stem(x)))
+        x = self.relu(self.wide(x))
+        x = self.narrow(self.padded(x))
+        x = x + self.twice(x).relu()
+        scores: Tensor = self.head(x.mean((2, 3)))
+        return scores
+
+
+@pytest.mark.parametrize("low", [None, torch.float16])
+def test_convolutions_with_their_activations_in_one_kernel_compute_the_same(low: torch.dtype | None) -> None:
+    torch.manual_seed(0)
+    net = Blocks().eval().to("cuda")
+    x = torch.rand(3, 3, 37, 29, device="cuda")
+    form = Execution(fold=True, channels_last=True).form(net, x[:2])
+    layers = [layer for layer in form.modules() if isinstance(layer, FusedConvolution)]
+    assert [(layer.depthwise, layer.limits) for layer in layers] == [
+        (False, (0, 6)),
+        (True, (0, math.inf)),
+        (True, (-math.inf, math.inf)),
+        (False, (-math.inf, math.inf)),
+        (False, (-math.inf, math.inf)),
+    ]
+    found = []
+    for module in (net, form):
+        points = x.clone().requires_grad_(True)
+        with torch.autocast("cuda", dtype=low, enabled=low is not None):
+            scores = module(points)
+        (slope,) = torch.autograd.grad(1000 * scores.float()[:, 1].sum(), points)  # half precision has no tiny numbers
+        found.append((scores.detach().float(), slope))
+    (ours, our_slope), (theirs, their_slope) = found
+    assert (ours - theirs).abs().max() <= 2e-3 * theirs.abs().max()  # cuDNN rounds factors to ten bits
+    assert torch.cosine_similarity(our_slope.flatten(1), their_slope.flatten(1)).min() > 0.999
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_depthwise_kernels_equal_torch(size: int, stride: int) -> None:
+    torch.manual_seed(size)
+    conv = nn.Conv2d(33, 33, size, stride, size // 2, groups=33).double().to("cuda").requires_grad_(False)
+    fused = FusedConvolution(copy.deepcopy(conv).float(), (-0.1, 0.2))
+    x = torch.randn(2, 33, 19, 23, device="cuda", dtype=torch.double, requires_grad=True)
+    single = x.detach().float().requires_grad_(True)
+    exact = conv(x).clamp(-0.1, 0.2)
+    slope = torch.randn_like(exact)
+    (theirs,) = torch.autograd.grad(exact, x, slope)
+    value = fused(single)
+    (ours,) = torch.autograd.grad(value, single, slope.float())
+    assert torch.allclose(value.double(), exact, atol=1e-5)
+    near = (ours.double() - theirs).abs() > 1e-4  # a value at a limit up to rounding may count as clamped
+    assert near.float().mean() < 1e-3
+
+
+def test_fused_kernels_keep_nan() -> None:
+    conv = nn.Conv2d(16, 16, 3, padding=1, groups=16).to("cuda").requires_grad_(False)
+    x = torch.zeros(1, 16, 5, 5, device="cuda")
+    x[0, 0, 0, 0] = math.nan
+    assert FusedConvolution(conv, (0, 6))(x).isnan().sum() == 4

@@ -3,6 +3,7 @@
 from . import analyses as analyses
 from . import data as data
 from . import text as text
+from .as_model import as_model as as_model
 from .cases import Cases as Cases
 from .columns import Column as Column
 from .columns import Columns as Columns
@@ -14,6 +15,7 @@ from .criteria.robustness import RobustnessRest as RobustnessRest
 from .curve import Curve as Curve
 from .curve import trace as trace
 from .domain import Domain as Domain
+from .entry import explain as explain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
 from .explainers.anchor import Anchor as Anchor
@@ -36,6 +38,7 @@ from .explainers.propagation import Lrp as Lrp
 from .explainers.random import Random as Random
 from .explainers.removal import KernelShap as KernelShap
 from .explainers.removal import LeaveOneOut as LeaveOneOut
+from .explanation import Explanation as Explanation
 from .features import Features as Features
 from .models.execution import Execution as Execution
 from .models.function import FunctionModel as FunctionModel

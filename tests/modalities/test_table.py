@@ -13,10 +13,13 @@ import torch
 
 import holdfast as hf
 from holdfast.columns import Cell, Column
-from holdfast.explanation import HELD, MOVED, Explanation, explain_cases
-from holdfast.modalities.bars import draw_bars
-from holdfast.modalities.modality import Modality, RowSource, Shown, Source
+from holdfast.explaining import explain_cases
+from holdfast.explanation import HELD, MOVED, Explanation
+from holdfast.modalities.bars import bars_figure
+from holdfast.modalities.modality import Modality
 from holdfast.modalities.rows import described, plain_cells, sentence
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import RowSource, Source
 from holdfast.templates import kept, templates
 
 
@@ -81,7 +84,7 @@ def test_cells_are_the_columns_in_order() -> None:
     assert by_name["capital_gain"].after_text == "$8,614"
     assert by_name["marital_status"].amount_text == "another category"
     assert by_name["marital_status"].plain["becomes"]["scales"] is None
-    lengths = [cell.amount or 0.0 for cell in one.cells if cell.rank and cell.rank > one.top]
+    lengths = [cell.amount or 0.0 for cell in one.cells if cell.rank and cell.rank > one.size]
     length = math.sqrt(sum(1.0 if math.isnan(one) else one**2 for one in lengths))
     assert length == pytest.approx(one.radius[HELD])
 
@@ -93,7 +96,7 @@ def test_pictures_of_odd_rows(tmp_path: Path) -> None:
     )
     many = replace(one, cells=(long, *one.cells[1:], *(replace(one.cells[-1], rank=9 + n) for n in range(60))))
     still = replace(one, cells=one.cells[-2:], extra=())
-    draw_bars([one, many, still], tmp_path / "rows.png", "row 1 of $a$")
+    bars_figure([one, many, still], "row 1 of $a$").save(tmp_path / "rows.png")
     assert (tmp_path / "rows.png").stat().st_size > 20_000
 
 

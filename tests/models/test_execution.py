@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
 import holdfast as hf
-from holdfast.models.execution import Execution, folded
+from holdfast.models.execution import Execution
+from holdfast.models.folding import folded
 from toys import tiny_photo_net
 
 

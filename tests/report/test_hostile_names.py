@@ -14,7 +14,7 @@ from browsing import opened
 from holdfast.columns import Cell
 from holdfast.experiment import Store, Study, run
 from holdfast.experiment.results import Results
-from holdfast.modalities.modality import Shown, Stretch
+from holdfast.modalities.shown import Shown, Stretch
 from holdfast.report.page import as_markdown, write_page
 from holdfast.table import Table, markdown_text
 from holdfast.templates import template_file, templates

@@ -13,11 +13,13 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
-from holdfast.cli.show import print_radii, progress_bar, radius_text
+from holdfast.cli.show import print_radii, radius_text
 from holdfast.errors import HoldfastError
 from holdfast.explanation import question
 from holdfast.modalities.image import draw_changes
-from holdfast.modalities.modality import Modality, Source, Subject
+from holdfast.modalities.modality import Modality, Subject
+from holdfast.modalities.source import Source
+from holdfast.progress import progress_bar
 from holdfast.robustness import Radii
 
 app = typer.Typer(add_completion=False)

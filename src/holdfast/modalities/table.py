@@ -16,10 +16,13 @@ from holdfast.data import adult, adult_trees
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.explanation import Explanation
 from holdfast.features import Features
+from holdfast.figures import Plot
 from holdfast.files import shown
-from holdfast.modalities.bars import draw_bars
-from holdfast.modalities.modality import Modality, RowSource, Shown, Source, Subject, radius_facts
+from holdfast.modalities.bars import bars_figure
+from holdfast.modalities.modality import Modality, Subject, radius_facts
 from holdfast.modalities.rows import changed, described, plain_cells
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import RowSource, Source
 from holdfast.models.trees import TreeModel, trees
 from holdfast.robustness import Judge, Radii
 from holdfast.table import Table
@@ -95,7 +98,8 @@ class TableModality(Modality):
         return Judge(p, seed=seed)
 
     def explained(self, subject: Subject, cases: Cases, explanation: Explanation) -> Explanation:
-        assert subject.columns is not None
+        if subject.columns is None:  # numbers without a table
+            return explanation
         return described(explanation, subject.columns, subject.model)
 
     # ------------------------------------------------------------------ showing
@@ -104,7 +108,7 @@ class TableModality(Modality):
         return [*explanation.extra, ("measured by", explanation.judge)]
 
     def table(self, explanation: Explanation) -> Table:
-        marks = [("●" if cell.rank <= explanation.top else "") if cell.rank else "fixed" for cell in explanation.cells]
+        marks = [("●" if cell.rank <= explanation.size else "") if cell.rank else "fixed" for cell in explanation.cells]
         rows = tuple(
             (cell.rank, mark, cell.title, cell.text, cell.after_text, cell.amount_text)
             for cell, mark in zip(explanation.cells, marks, strict=True)
@@ -123,13 +127,13 @@ class TableModality(Modality):
         changes = changed(columns, subject.model, cases.x[0], radii.witness[0, 0], new)
         return [("in words", columns.sentence(changes, classes[int(cases.label[0])], classes[new]))]
 
-    def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
         """Draw one panel for each explanation: the columns with their values, and a bar for each change."""
-        draw_bars(explanations, path, title)
+        return bars_figure(explanations, title)
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         cells = explanation.cells or plain_cells(explanation)
-        return Shown(title, (*radius_facts(explanation), *explanation.extra), cells=cells, top=explanation.top)
+        return Shown(title, (*radius_facts(explanation), *explanation.extra), cells=cells, top=explanation.size)
 
 
 def _columns(rows: RowSource) -> Columns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -13,14 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd
-from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from holdfast.chunks import out_of_memory, rounded_up
 from holdfast.clock import now
+from holdfast.models.folding import folded
+from holdfast.models.fusion import fused
 from holdfast.settings import Settings
 
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)  # subclasses may do more than normalise
 _TOLERANCE = 1e-3  # largest difference of scores between two forms, relative to the spread of the scores
 _GAIN = 1.05  # another form must be this many times faster
 _LOW_GAIN, _LOW_COSINE = 1.15, 0.9  # half precision must be this much faster, with gradients this similar
@@ -35,7 +33,8 @@ class Execution(Settings):
 
     Attributes:
         fold: Fold batch norms into the convolutions before them, and zero padding into the convolutions that own it.
-        channels_last: Store images channels last, as GPUs and newer CPUs prefer.
+        channels_last: Store images channels last, as GPUs and newer CPUs prefer. With ``fold`` and on a GPU with
+            Triton, convolutions also add their bias and apply the ReLU or ReLU6 after them in one kernel.
         exact_decisions: Compute decisions in full single precision, where torch would let a GPU round the factors of
             convolutions to ten bits.
         low_precision: The precision of gradients by which a search claims nothing; None: full precision.
@@ -90,10 +89,12 @@ class Execution(Settings):
                 return module
             if not self.channels_last or rows.ndim != 4:
                 return plain
+            if self.fold and rows.is_cuda and (fast := fused(plain, rows)) is not plain:
+                form = _ChannelsLast(fast)
+                if _equal_scores(form, module, rows):
+                    return form
             form = _ChannelsLast(copy.deepcopy(plain) if plain is module else plain)
-            # A GPU needs seconds to prepare its kernels for a new layout, and the layout changes no number.
-            same = rows.is_cuda and _runs_without_values(form, rows)
-            return form if same or _equal_scores(form, module, rows) else module
+            return form if _equal_scores(form, module, rows) else module
         except (RuntimeError, TypeError, KeyError, AttributeError):  # a network that cannot be copied or rebuilt
             return module
 
@@ -125,79 +126,6 @@ class _ChannelsLast(nn.Module):
 
     def forward(self, rows: Tensor) -> Any:
         return self.module(rows.contiguous(memory_format=torch.channels_last))
-
-
-def folded(module: nn.Module, rows: Tensor) -> nn.Module:
-    """Return a copy with batch norms folded into the convolutions before them, and padding into its convolution.
-
-    One forward pass shows which layer follows which. It does not show whether the output of a convolution is also used
-    elsewhere, so compare the outputs of both forms. Hooks are copied.
-
-    Args:
-        module: The network, in eval mode. It is not changed.
-        rows: Inputs ``[R, *shape]`` for the pass.
-
-    Returns:
-        The copy, or the module itself if there is nothing to fold.
-    """
-    outputs: dict[int, tuple[_ConvNd, Tensor, int]] = {}  # tensors are kept, so that no other one gets their id
-    calls: Counter[nn.Module] = Counter()
-    pairs: list[tuple[_ConvNd, Any]] = []
-
-    def note(layer: nn.Module, inputs: tuple[Any, ...], out: Tensor) -> None:
-        calls[layer] += 1
-        if isinstance(layer, _ConvNd):
-            outputs[id(out)] = layer, out, out._version
-        elif inputs and id(inputs[0]) in outputs:
-            conv, tensor, version = outputs[id(inputs[0])]
-            if tensor._version == version:  # not changed in place
-                pairs.append((conv, layer))
-
-    names = {layer: name for name, layer in module.named_modules()}
-    foldable = [layer for layer in names if type(layer) in _NORMS or _is_plain_convolution(layer)]
-    hooks = [layer.register_forward_hook(note) for layer in foldable]
-    try:
-        with torch.no_grad():
-            module(rows)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    once = [(conv, norm) for conv, norm in pairs if calls[conv] == calls[norm] == 1 and _is_fixed(norm)]
-    padded = [name for layer, name in names.items() if _own_padding(layer)]
-    if not once and not padded:
-        return module
-    result = copy.deepcopy(module)
-    for conv, norm in once:
-        result.set_submodule(names[conv], fuse_conv_bn_eval(conv, norm))
-        result.set_submodule(names[norm], nn.Identity())
-    for name in padded:
-        layer: Any = result.get_submodule(name)
-        for child, (left, _, top, _) in _own_padding(layer).items():
-            setattr(layer, child, nn.Identity())
-            layer.padding = top, left
-    return result.requires_grad_(False)
-
-
-def _own_padding(layer: nn.Module) -> dict[str, tuple[int, int, int, int]]:
-    """Return names and sizes of the layers inside a convolution that pad its input with as many zeros on both sides.
-
-    Networks that were converted from TensorFlow have them.
-    """
-    if not isinstance(layer, nn.Conv2d) or layer.padding != (0, 0) or layer.padding_mode != "zeros":
-        return {}
-    sizes = {name: child.padding for name, child in layer.named_children() if type(child) is nn.ZeroPad2d}
-    equal = all(left == right and top == bottom for left, right, top, bottom in sizes.values())
-    return sizes if equal and len(sizes) == 1 else {}
-
-
-def _is_plain_convolution(layer: nn.Module) -> bool:
-    """Whether its weight is a parameter that a batch norm can be folded into."""
-    return isinstance(layer, _ConvNd) and not layer.transposed and "weight" in layer._parameters
-
-
-def _is_fixed(norm: Any) -> bool:
-    """Whether a batch norm uses stored statistics."""
-    return not norm.training and norm.running_mean is not None
 
 
 def fastest(module: nn.Module, rows: Tensor, most: int) -> tuple[Execution, int]:
@@ -291,16 +219,6 @@ def _slope(form: nn.Module, rows: Tensor, execution: Execution) -> Tensor:
             scores = form(points)
         (slope,) = torch.autograd.grad(scores.float().amax(1).sum(), points, allow_unused=True, materialize_grads=True)
     return slope
-
-
-def _runs_without_values(form: nn.Module, rows: Tensor) -> bool:
-    """Whether a form accepts the layout of its inputs, tried on tensors that have shapes and layouts only."""
-    try:
-        with torch.no_grad():
-            copy.deepcopy(form).to("meta")(rows.to("meta"))
-    except Exception:  # a decision by values, kernels that need values: this says nothing about the form
-        return False
-    return True
 
 
 def _equal_scores(form: nn.Module, module: nn.Module, rows: Tensor) -> bool:
