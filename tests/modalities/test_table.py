@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,14 +12,15 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.columns import Column
+from holdfast.columns import Cell, Column
 from holdfast.explaining import explain_cases
 from holdfast.explanation import HELD, MOVED, Explanation
 from holdfast.modalities.bars import bars_figure
 from holdfast.modalities.modality import Modality
 from holdfast.modalities.rows import described, plain_cells, sentence
+from holdfast.modalities.shown import Shown
 from holdfast.modalities.source import RowSource, Source
-from holdfast.templates import templates
+from holdfast.templates import kept, templates
 
 
 @cache
@@ -110,8 +112,28 @@ def test_the_gallery_shows_rows_even_without_columns() -> None:
         assert html.count('class="relevant"') == 3
         assert html.count('class="other"') == 5
         assert "Greedy &lt;1&gt;" in html
+        widths = [float(width) for width in re.findall(r'<i style="width: ([0-9.]+)%">', html)]
+        lengths = [cell.length for cell in shown.cells if cell.amount is not None]
+        assert widths == [round(100 * length / max(lengths), 1) for length in lengths], "bars as long as the changes"
+        assert max(widths) == 100
+        card = str(module.picture(shown, "row 17"))  # type: ignore[attr-defined]
+        assert card.count("<li class=") < html.count("<li class=")
     assert plain_cells(one)[2].amount == pytest.approx(8614 / 7451.94)
     assert plain_cells(replace(one, moves=None))[2].amount is None
+
+
+def test_columns_that_do_not_change_are_counted() -> None:
+    cells = [Cell(f"c{rank}", rank, 0.0, "0") for rank in range(1, 11)]
+    for place in (1, 8):
+        cells[place] = replace(cells[place], after_text="1", amount=math.nan)
+    cells.append(Cell("fixed", None, 0.0, "0"))
+    assert [cell.rank for cell in kept(cells, 1, 3)] == [1, 2, 3, 4, 5, 9]
+    assert [cell.rank for cell in kept(cells, 1, 0)] == [1, 2, 9]
+    assert [cells[place].length for place in (0, 1)] == [0.0, 1.0], "another category counts as 1"
+    module = templates().get_template("row.html").make_module({})
+    shown = Shown("t", (), cells=tuple(cells), top=1)
+    assert "and 5 more that do not change" in str(module.bars(shown, 3))  # type: ignore[attr-defined]
+    assert "and 1 more that does not change" in str(module.bars(shown, 7))  # type: ignore[attr-defined]
 
 
 def test_options_find_their_modality() -> None:
