@@ -36,6 +36,7 @@ from .explainers.propagation import Lrp as Lrp
 from .explainers.random import Random as Random
 from .explainers.removal import KernelShap as KernelShap
 from .explainers.removal import LeaveOneOut as LeaveOneOut
+from .explainers.tree_shap import TreeShap as TreeShap
 from .features import Features as Features
 from .models.execution import Execution as Execution
 from .models.function import FunctionModel as FunctionModel

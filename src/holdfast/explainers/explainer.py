@@ -75,6 +75,8 @@ class Explainer(Settings, ABC):
         check_cases(cases)
         explainer = self.adapted(cases.model)
         check_access(explainer, cases.model, Explainer.registry)
+        if refusal := explainer.refusal(cases.model):
+            raise HoldfastError(refusal)
         ranking = explainer.rank(cases, progress)
         if explainer is self:
             return ranking
@@ -84,6 +86,10 @@ class Explainer(Settings, ABC):
     def adapted(self, model: Model) -> Explainer:
         """Return the explainer for this model: this one, or one with other settings where it gives less access."""
         return self
+
+    def refusal(self, model: Model) -> str:
+        """Return why it cannot explain a model that gives enough access, as a sentence; empty: it can."""
+        return ""
 
     @abstractmethod
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:

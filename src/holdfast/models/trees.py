@@ -86,11 +86,14 @@ class TreeModel(AskableModel):
                 f"this model expects rows of {self.ensemble.columns} columns, got shape {tuple(rows.shape)}."
             )
         self.queries += Queries(forward=len(rows))
-        scores = torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy()))
-        if self.ensemble.mean or self.ensemble.separate or scores.shape[1] != 2:
+        return self.centred(torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy())))
+
+    def centred(self, scores: Tensor) -> Tensor:
+        """Return sums of leaf values ``[..., C]`` as scores: of two classes, half the log-odds with each sign."""
+        if self.ensemble.mean or self.ensemble.separate or scores.shape[-1] != 2:
             return scores
-        half = (scores[:, 1:] - scores[:, :1]) / 2  # the score of either class then tells what features do to it
-        return torch.cat([-half, half], 1)
+        half = (scores[..., 1:] - scores[..., :1]) / 2  # the score of either class then tells what features do to it
+        return torch.cat([-half, half], -1)
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Convert scores to what the library calls probabilities; those of one against the rest do not sum to 1."""
