@@ -24,7 +24,7 @@ from holdfast.models.torch import TorchModel
 from holdfast.models.trees import trees
 from holdfast.settings import Count
 
-_BATCH = 32  # rows of a training step of table-mlp
+_BATCH, _EPOCHS = 32, 20  # rows of a training step of table-mlp, and how often it sees each row
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class TableMlp(_Trained):
                 yield x[batch] - middle, y[batch]
 
         steps = -(-len(x) // _BATCH)
-        fit(network, batches, lambda _: 0.0, epochs=self.epochs or 50, steps=steps)
+        fit(network, batches, lambda _: 0.0, epochs=self.epochs or _EPOCHS, steps=steps)
         module = network.double().eval().requires_grad_(False)
         centred = (middle.double(), torch.ones(columns.width, dtype=torch.float64))
         made = TorchModel(module, columns.bounds(), normalize=centred, classes=table.classes)
