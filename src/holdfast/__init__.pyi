@@ -17,6 +17,7 @@ from .domain import Domain as Domain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
 from .explainers.anchor import Anchor as Anchor
+from .explainers.brute_force import BruteForce as BruteForce
 from .explainers.counterfactual import Counterfactual as Counterfactual
 from .explainers.estimators import BoundaryNormals as BoundaryNormals
 from .explainers.estimators import Estimator as Estimator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
@@ -55,20 +56,26 @@ class TreeShap(Attribution):
     def attribute(self, cases: Cases, progress: Progress | None = None) -> Tensor:
         model = cases.model
         assert isinstance(model, TreeModel)
-        explainer = _Shap(model)
-        if self.references is not None:
-            rows = FixedReference.inputs(self.references).fitting(cases.x)
-            values = explainer.values(cases.x, rows)
-        else:
-            points = reference_points(cases, self.reference, self.seed)
-            one_by_one = zip(cases.x.split(1), points.split(1), strict=True)
-            values = torch.cat([explainer.values(x, point) for x, point in one_by_one])
+        explainer, parts = _Shap(model), []
+        for number, case in enumerate(self._backgrounds(cases)):
+            parts.append(explainer.values(cases.x[number : number + 1], case))
+            if progress is not None:
+                progress(number + 1, len(cases))
+        values = torch.cat(parts)
         n, classes = values.shape[1:]
         label, target = (one.repeat_interleave(n) for one in (cases.label, cases.target))
         share = explained(values.reshape(-1, classes), label, target).view(len(cases), n)
-        if progress is not None:
-            progress(len(cases), len(cases))
         return cases.features.pool(share.view(cases.x.shape))
+
+    def _backgrounds(self, cases: Cases) -> Iterator[Tensor]:
+        """Yield for each case the rows ``[N, n]`` whose values replace its own. What never moves keeps its value."""
+        if self.references is None:
+            yield from reference_points(cases, self.reference, self.seed).split(1)
+            return
+        rows, ids = FixedReference.inputs(self.references).fitting(cases.x), cases.features.ids
+        for number, x in enumerate(cases.x.split(1)):
+            moves = ids[number if len(ids) > 1 else 0] >= 0
+            yield torch.where(moves, rows, x)
 
     def rows(self, features: int) -> int:
         return 0  # shap reads the trees and asks no model
