@@ -78,5 +78,7 @@ def test_what_cannot_change_is_said_with_its_proof() -> None:
     radius = float(hf.ExactTrees()(free, torch.ones(1, 1, free.features.count, dtype=torch.bool)).radius)
     tight = hf.trees(fitted("forest"), bounds=(x[0] - radius / 100, x[0] + radius / 100)).ask(x)
     for explainer in (hf.BruteForce(budget=2), hf.Greedy(budget=2, step=1), hf.GreedyAS(budget=2, step=1)):
-        with pytest.raises(hf.HoldfastError, match="it is proven that no change inside the bounds changes the decision of"):
+        with pytest.raises(
+            hf.HoldfastError, match="it is proven that no change inside the bounds changes the decision of"
+        ):
             explainer(tight)

@@ -82,4 +82,6 @@ def test_colour_images_have_one_place_a_pixel(kind: type[hf.Explainer]) -> None:
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_listing_has_source_and_cost(kind: type[hf.Explainer]) -> None:
     assert kind.source
-    assert (SETTINGS.get(kind, hf.TreeShap()).rows(12) is None) == (kind is hf.Anchor), "the cost of a bandit is not known before"
+    assert (SETTINGS.get(kind, hf.TreeShap()).rows(12) is None) == (kind is hf.Anchor), (
+        "the cost of a bandit is not known before"
+    )

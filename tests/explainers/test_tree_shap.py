@@ -74,7 +74,7 @@ def test_an_order_does_not_depend_on_the_batch_and_names_its_method() -> None:
 
 def test_other_models_and_a_missing_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbours = hf.neighbours([[0.0, 0], [1, 1]], [0, 1], bounds=(0, 1)).ask([[0.2, 0.1]])
-    with pytest.raises(hf.HoldfastError, match="TreeShap explains models that hf.trees made, got a NeighboursModel"):
+    with pytest.raises(hf.HoldfastError, match=r"models that hf\.trees made, got a NeighboursModel"):
         hf.TreeShap()(neighbours)
     found = importlib.util.find_spec
     monkeypatch.setattr(tree_shap, "find_spec", lambda name: None if name == "shap" else found(name))

@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.models.neighbours import NeighboursModel
 from holdfast.models.sklearn import from_sklearn
 from holdfast.models.torch import TorchModel
-from holdfast.models.trees import trees
+from holdfast.models.trees import TreeModel, trees
 from holdfast.settings import Count
 
 _BATCH, _EPOCHS = 32, 20  # rows of a training step of table-mlp, and how often it sees each row
@@ -40,7 +40,7 @@ class _Trained(Network):
     rows: Count = 2000
 
     @abstractmethod
-    def fitted(self, table: Table, rows: Tensor) -> AskableModel:
+    def fitted(self, table: Table, rows: Tensor) -> TreeModel | NeighboursModel | TorchModel:
         """Train the classifier on some rows of a table.
 
         Args:
@@ -51,9 +51,7 @@ class _Trained(Network):
     def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
         assert isinstance(data, TableData)
         if self.weights != "train":
-            raise HoldfastError(
-                f'model.weights should be "train" for {self.name}: files of trees are for table-trees.'
-            )
+            raise HoldfastError(f'model.weights should be "train" for {self.name}: files of trees are for table-trees.')
         table = data.table()
         order, others = data.order(len(table)), data.others(len(table))
         if not len(others):
@@ -80,7 +78,7 @@ class TableForest(_Trained):
     depth: Count = 5
     name: ClassVar[str] = "table-forest"
 
-    def fitted(self, table: Table, rows: Tensor) -> AskableModel:
+    def fitted(self, table: Table, rows: Tensor) -> TreeModel | NeighboursModel | TorchModel:
         ensemble = _library("sklearn.ensemble", self.name, "scikit-learn")
         forest = ensemble.RandomForestClassifier(self.count, max_depth=self.depth, random_state=self.seed)
         forest.fit(table.columns.unscaled(table.x[rows]), table.y[rows].numpy())
@@ -100,7 +98,7 @@ class TableXgboost(_Trained):
     depth: Count = 4
     name: ClassVar[str] = "table-xgboost"
 
-    def fitted(self, table: Table, rows: Tensor) -> AskableModel:
+    def fitted(self, table: Table, rows: Tensor) -> TreeModel | NeighboursModel | TorchModel:
         library = _library("xgboost", self.name, "xgboost")
         _check_classes(table, rows, self.name)
         boosted = library.XGBClassifier(
@@ -121,11 +119,9 @@ class TableKnn(_Trained):
     neighbours: Count = 1
     name: ClassVar[str] = "table-knn"
 
-    def fitted(self, table: Table, rows: Tensor) -> AskableModel:
+    def fitted(self, table: Table, rows: Tensor) -> TreeModel | NeighboursModel | TorchModel:
         columns = table.columns
-        made = NeighboursModel(
-            table.x[rows], table.y[rows], self.neighbours, columns.bounds(), classes=table.classes
-        )
+        made = NeighboursModel(table.x[rows], table.y[rows], self.neighbours, columns.bounds(), classes=table.classes)
         made.columns, made.domain, made.features = columns.names, columns.domain(), columns.features()
         return made
 
@@ -136,7 +132,7 @@ class TableLogistic(_Trained):
 
     name: ClassVar[str] = "table-logistic"
 
-    def fitted(self, table: Table, rows: Tensor) -> AskableModel:
+    def fitted(self, table: Table, rows: Tensor) -> TreeModel | NeighboursModel | TorchModel:
         linear = _library("sklearn.linear_model", self.name, "scikit-learn")
         from sklearn.pipeline import make_pipeline  # not a dependency
         from sklearn.preprocessing import StandardScaler
@@ -158,7 +154,7 @@ class TableMlp(_Trained):
     width: Count = 32
     name: ClassVar[str] = "table-mlp"
 
-    def fitted(self, table: Table, rows: Tensor) -> AskableModel:
+    def fitted(self, table: Table, rows: Tensor) -> TreeModel | NeighboursModel | TorchModel:
         columns = table.columns
         x, y = table.x[rows].float(), table.y[rows]
         with torch.random.fork_rng([]):

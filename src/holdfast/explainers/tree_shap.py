@@ -28,8 +28,8 @@ class TreeShap(Attribution):
     """Interventional TreeSHAP: exact Shapley values of the score of trees, averaged over rows that replace features.
 
     It explains models that ``hf.trees`` made, whichever library trained them, and needs shap (``pip install shap``).
-    Every coordinate is a player of its own, and the values of a feature's coordinates add up. So the value of a category
-    with several coordinates may differ from that of ``KernelShap``, which removes them together.
+    Every coordinate is a player of its own, and the values of a feature's coordinates add up. So the value of a
+    category with several coordinates may differ from that of ``KernelShap``, which removes them together.
 
     Attributes:
         references: Inputs ``[N, *shape]``, such as rows of the table. A removed coordinate takes the value of one of

@@ -18,6 +18,7 @@ from holdfast.models.sklearn.linear import Inputs, LinearScores, linear_scores
 from holdfast.models.sklearn.perceptrons import perceptron
 from holdfast.models.sklearn.refusals import refused
 from holdfast.models.sklearn.steps import in_turn
+from holdfast.models.sklearn.tables import folded_table, reads_table
 from holdfast.models.torch import TorchModel
 from holdfast.models.trees import TreeModel, trees
 
@@ -50,8 +51,9 @@ def from_sklearn(
     Args:
         estimator: The classifier, or a pipeline that ends in one.
         bounds: The box that inputs live in, ``(low, high)``; None: inputs are not bounded.
-        columns: The columns of the table that the estimator was fitted on, as ``columns.matrix(table)``. They replace
-            bounds, and whole numbers and categories stay what they are.
+        columns: The columns of the table that the estimator was fitted on, as ``columns.matrix(table)``; or the table
+            itself, if a ``ColumnTransformer`` encodes its categories. They replace bounds, and whole numbers and
+            categories stay what they are.
         classes: Names of the classes. Default: the estimator's ``classes_``.
 
     Returns:
@@ -62,10 +64,11 @@ def from_sklearn(
     """
     _check(estimator)
     last, before, width = _split(estimator)
-    step = None if _is_tree(last) else _before(before, width, columns)
+    own_names = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
+    step = None if _is_tree(last) else _before(before, width, own_names, columns)
     names = list(classes) or [str(name) for name in last.classes_]
     if columns is not None:
-        bounds = bounds_of_table(columns, width, bounds)
+        bounds = bounds_of_table(columns, _matrix_width(last, before, width, columns), bounds)
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
         box = None if columns is not None else bounds
@@ -74,7 +77,7 @@ def from_sklearn(
         model = of_estimator(last, bounds, classes=names, step=step)
     else:
         model = TorchModel(_module(last, step, width), bounds, classes=names)
-    model.columns = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
+    model.columns = own_names
     if columns is not None:
         model.domain, model.features = columns.domain(), columns.features()
     return model
@@ -121,13 +124,27 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
     return last, before, width
 
 
-def _before(steps: list[Any], width: int, columns: Columns | None) -> AffineMap | None:
+def _before(steps: list[Any], width: int, names: tuple[str, ...], columns: Columns | None) -> AffineMap | None:
     """Return the steps before a classifier, after the scales of columns, as one map; None if there is none."""
-    step = in_turn(steps, width) if steps else None
     if columns is None:
-        return step
+        return in_turn(steps, width) if steps else None
     scaling = AffineMap.scaling(columns.scales, [0.0] * columns.width)
+    if reads_table(steps, width, columns):
+        return scaling.then(folded_table(steps, names, columns))
+    step = in_turn(steps, width) if steps else None
     return scaling if step is None else scaling.then(step)
+
+
+def _matrix_width(last: Any, before: list[Any], width: int, columns: Columns) -> int:
+    """Return how many columns of a table's matrix a classifier reads; refuse encoders before trees."""
+    if not reads_table(before, width, columns):
+        return width
+    if _is_tree(last):
+        raise HoldfastError(
+            f"cannot fold the step {type(before[0] if before else last).__name__} before trees: train the classifier "
+            "on columns.matrix(table), which encodes categories, and pass it alone."
+        )
+    return columns.width
 
 
 def _has_several_labels(estimator: Any) -> bool:

@@ -33,7 +33,7 @@ def folded(step: Any, width: int) -> AffineMap:
     if isinstance(step, Pipeline):
         return in_turn([one for _, one in step.steps], width)
     if isinstance(step, ColumnTransformer):
-        return _side_by_side(step, width)
+        return side_by_side(step, width, lambda one, columns: _of_columns(one, columns, width))
     if isinstance(step, SelectorMixin):
         return AffineMap.selecting(np.flatnonzero(step.get_support()).tolist(), width)
     for kind, read in _readers():
@@ -151,8 +151,21 @@ def _one_hot(step: Any, width: int) -> AffineMap:
     return AffineMap.stacked(parts)
 
 
-def _side_by_side(step: Any, width: int) -> AffineMap:
-    """Return the parts of a column transformer, in the order of its output."""
+def _of_columns(step: Any, columns: list[int], width: int) -> AffineMap:
+    return AffineMap.selecting(columns, width).then(folded(step, len(columns)))
+
+
+def side_by_side(step: Any, width: int, part: Callable[[Any, list[int]], AffineMap]) -> AffineMap:
+    """Return the parts of a column transformer, in the order of its output.
+
+    Args:
+        step: The fitted column transformer.
+        width: The number of its input columns.
+        part: From a transformer and the numbers of its columns to its map.
+
+    Raises:
+        HoldfastError: It weights its parts, drops every column, or chooses columns by a function.
+    """
     if getattr(step, "transformer_weights", None):
         raise refused_step(step, "transformer_weights are not supported")
     parts = []
@@ -160,7 +173,7 @@ def _side_by_side(step: Any, width: int) -> AffineMap:
         columns = _columns(step, given, width)
         if (isinstance(transformer, str) and transformer == "drop") or not columns:
             continue
-        parts.append(AffineMap.selecting(columns, width).then(folded(transformer, len(columns))))
+        parts.append(part(transformer, columns))
     if not parts:
         raise refused_step(step, "it drops every column")
     return AffineMap.stacked(parts)
