@@ -27,7 +27,7 @@ from holdfast.models.frame import (
 )
 from holdfast.models.model import Access, Queries
 from holdfast.models.scores import Scores
-from holdfast.settings import Range, read_setting
+from holdfast.settings import Count, Range, read_setting
 from holdfast.tensors import read_tensor
 
 _PROBED = 64  # rows that a function is asked about twice
@@ -58,6 +58,8 @@ class FunctionModel(AskableModel):
         columns: The columns of a table: the function gets rows as ``columns.matrix`` gives them. They replace bounds,
             and whole numbers and categories stay what they are.
         chunk: Rows that the function gets at once.
+        most_queries: How many rows the function may get in all, with those that find out what it returns. A call that
+            would be beyond raises an error, and the function does not get its rows. None: any number.
 
     Raises:
         HoldfastError: An argument is malformed.
@@ -75,6 +77,7 @@ class FunctionModel(AskableModel):
         decisions: bool | None = None,
         columns: Columns | None = None,
         chunk: int = 1024,
+        most_queries: int | None = None,
     ):
         if not callable(function):
             raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
@@ -94,7 +97,8 @@ class FunctionModel(AskableModel):
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
         named = not isinstance(classes, int)
-        self._function = _Function(function, names if decides else None, named, columns).eval()
+        limit = read_setting(most_queries, Count | None, "most_queries")
+        self._function = _Function(_Limited(function, limit), names if decides else None, named, columns).eval()
         self._names, self._chunk = names, chunk
         self._scores: Scores | None = None
 
@@ -143,6 +147,22 @@ class FunctionModel(AskableModel):
                 raise HoldfastError("the function gives the same rows different answers: it must be deterministic.")
             self._scores = scores
         return self._scores
+
+
+class _Limited:
+    """A function that counts the rows that it gets, and refuses to get more than a limit."""
+
+    def __init__(self, function: Callable[[Any], Any], limit: int | None):
+        self._function, self._limit, self._given = function, limit, 0
+
+    def __call__(self, rows: Any) -> Any:
+        if self._limit is not None and self._given + len(rows) > self._limit:
+            raise HoldfastError(
+                f"this function may get {self._limit:,} rows, it got {self._given:,}, and {len(rows):,} more are asked "
+                "for: raise most_queries, explain fewer inputs, or use a method that asks for fewer rows."
+            )
+        self._given += len(rows)
+        return self._function(rows)
 
 
 class _Function(nn.Module):
