@@ -88,7 +88,9 @@ def test_no_row_beyond_the_limit_reaches_the_function() -> None:
     model = hf.FunctionModel(scores, (0, 1), most_queries=500)
     cases = model.ask(torch.tensor([[0.9, 0.8, 0.7]]))
     for _ in range(2):  # what is over the limit stays over it
-        with pytest.raises(hf.HoldfastError, match=r"^this function may get 500 rows, it got \d+, and \d+ more are asked"):
+        with pytest.raises(
+            hf.HoldfastError, match=r"^this function may get 500 rows, it got \d+, and \d+ more are asked"
+        ):
             hf.Greedy(budget=2)(cases)
     assert 0 < sum(got) <= 500
 

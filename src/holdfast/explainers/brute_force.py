@@ -83,8 +83,8 @@ class BruteForce(Explainer):
         return self if objective == self.objective else replace(self, objective=objective)
 
     def rows(self, features: int) -> int | None:
-        each = self.objective.rows
-        return None if each is None else each * self._subsets(features)
+        each, subsets = self.objective.rows, self._subsets(features)
+        return None if each is None or subsets > self.most_subsets else each * subsets
 
     def _goal(self, features: int) -> int:
         """Return how many of so many features are chosen."""
