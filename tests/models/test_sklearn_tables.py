@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import xgboost
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -16,6 +18,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 import holdfast as hf
 
@@ -86,6 +89,43 @@ def test_decisions_are_those_of_the_pipeline(part: str, last: Any) -> None:
     assert cases.features.names == (COLUMNS.moving,)
 
 
+TREES = {
+    "forest": RandomForestClassifier(5, max_depth=5, random_state=0),
+    "tree": DecisionTreeClassifier(random_state=0),
+    "gradient boosting": GradientBoostingClassifier(n_estimators=5, random_state=0),
+    "xgboost": xgboost.XGBClassifier(n_estimators=5, max_depth=4, n_jobs=1),
+}
+
+
+@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "places of categories"])
+def test_trees_after_encoders_decide_as_the_pipeline(part: str, kind: str) -> None:
+    pipeline = make_pipeline(PARTS[part], TREES[kind]).fit(FRAME, Y)
+    model = hf.trees(pipeline, columns=COLUMNS, classes=["refused", "granted"])
+    rows = pandas.DataFrame(_table(1)).assign(income=lambda one: one["income"].clip(1.1, 3.9))
+    rows = rows.assign(age=rows["age"].clip(21, 58))
+    x = COLUMNS.encode(rows)
+    expected = pipeline.predict_proba(rows)
+    np.testing.assert_allclose(model.probabilities(model(x)).numpy(), expected, rtol=0, atol=1e-5)
+    cases = model.ask(x[:2])
+    radii = hf.ExactTrees()(cases, np.ones((2, 1, 5), bool))
+    assert bool(radii.proven.all())
+    changed = COLUMNS.to_frame(radii.witness[:, 0], like=rows)
+    decided = pipeline.predict(changed).astype(int)
+    assert (decided != cases.label.numpy()).all(), "the pipeline itself changes its mind at every witness"
+
+
+def test_a_category_that_the_table_does_not_have_is_never_there() -> None:
+    frame = FRAME.assign(job=["wizard" if job == "smith" else job for job in FRAME["job"]])
+    pipeline = make_pipeline(_transformer(), RandomForestClassifier(9, random_state=0)).fit(frame, Y)
+    few = frame[frame["job"] != "wizard"].reset_index(drop=True)
+    columns = hf.Columns.read(few, kinds={"grade": "ordered"}, categories={"grade": GRADES})
+    for last in (RandomForestClassifier(9, random_state=0), LogisticRegression()):
+        pipeline = make_pipeline(_transformer(), last).fit(frame, Y)
+        model = hf.from_sklearn(pipeline, columns=columns)
+        assert model(columns.encode(few)).argmax(1).tolist() == pipeline.predict(few).astype(int).tolist()
+
+
 def test_a_change_is_read_aloud() -> None:
     pipeline = make_pipeline(_transformer(), LogisticRegression()).fit(FRAME, Y)
     model = hf.from_sklearn(pipeline, columns=COLUMNS, classes=["refused", "granted"])
@@ -136,8 +176,12 @@ def test_tables_that_do_not_fit_are_refused() -> None:
     assert "it does not know the category 'wizard' of 'job'" in _refusal(pipeline, more)
     renamed = hf.Columns.read({**{k: v for k, v in TABLE.items() if k != "age"}, "years": TABLE["age"]})
     assert "the table has job, smokes, income, grade, years" in _refusal(pipeline, renamed)
-    forest = make_pipeline(_transformer(), RandomForestClassifier(3)).fit(FRAME, Y)
-    assert "cannot fold the step ColumnTransformer before trees" in _refusal(forest)
+    places = make_pipeline(PARTS["places of categories"], RandomForestClassifier(3)).fit(FRAME, Y)
+    assert "OrdinalEncoder of this pipeline: before trees, it gets 'job', whose categories have no order" in _refusal(
+        places
+    )
+    lines = make_pipeline(ColumnTransformer([("a", PCA(2), ["age", "income"])]), RandomForestClassifier(3))
+    assert "cannot fold the step PCA before trees" in _refusal(lines.fit(FRAME, Y))
     scaled = ColumnTransformer([("a", StandardScaler(), ["job"])])
     numbers = make_pipeline(scaled, LogisticRegression()).fit(FRAME.assign(job=1.5), Y)
     assert "StandardScaler of this pipeline: it gets the column 'job', which has categories" in _refusal(numbers)

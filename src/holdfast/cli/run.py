@@ -35,8 +35,8 @@ Data = Annotated[
     Path | None,
     typer.Option(
         help="Folder with the full data set, or with photographs (in folders by class); for texts a folder, archive or "
-        "table, newsgroups or yahoo-answers; for tables breast-cancer, wine (of scikit-learn), or a file of California Housing "
-        "or Adult."
+        "table, newsgroups or yahoo-answers; for tables breast-cancer or wine (of scikit-learn), or a file of "
+        "California Housing or Adult."
     ),
 ]
 OtherModel = Annotated[

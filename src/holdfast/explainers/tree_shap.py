@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from holdfast.explainers.explainer import Attribution
 from holdfast.models.model import Access, Model
 from holdfast.models.trees import TreeModel
 from holdfast.reference import FixedReference, Reference, References, reference_points
-from holdfast.tree_ensembles.ensemble import LEAF, Floats, TreeEnsemble
+from holdfast.tree_ensembles.ensemble import LEAF, Floats, Integers, TreeEnsemble
 
 
 @dataclass(frozen=True)
@@ -126,13 +125,15 @@ class _Shap:
 
 
 def _trees_for_shap(ensemble: TreeEnsemble) -> list[dict[str, Any]]:
-    """Return trees as the dictionaries that shap reads. Nodes of a tree lie between two roots."""
+    """Return trees as the dictionaries that shap reads; the root is the first node."""
     weight = 1 / len(ensemble.roots) if ensemble.mean else 1.0
+    place = np.full(len(ensemble.feature), -1)
     found = []
-    for begin, end in pairwise([*ensemble.roots.tolist(), len(ensemble.feature)]):
-        nodes = slice(begin, end)
+    for root in ensemble.roots:
+        nodes = _nodes_below(ensemble, root)
+        place[nodes] = np.arange(len(nodes))
         is_leaf = ensemble.feature[nodes] == LEAF
-        left, right = (np.where(is_leaf, -1, side[nodes] - begin) for side in (ensemble.left, ensemble.right))
+        left, right = (np.where(is_leaf, -1, place[side[nodes]]) for side in (ensemble.left, ensemble.right))
         found.append(
             {
                 "children_left": left,
@@ -141,7 +142,16 @@ def _trees_for_shap(ensemble: TreeEnsemble) -> list[dict[str, Any]]:
                 "features": np.where(is_leaf, -1, ensemble.feature[nodes]),
                 "thresholds": ensemble.threshold[nodes].astype(np.float64),
                 "values": np.ascontiguousarray(ensemble.value[nodes] * weight, dtype=np.float64),
-                "node_sample_weight": np.ones(end - begin),
+                "node_sample_weight": np.ones(len(nodes)),
             }
         )
     return found
+
+
+def _nodes_below(ensemble: TreeEnsemble, root: int) -> Integers:
+    """Return the numbers of all nodes of a tree, level by level."""
+    levels = [np.array([root])]
+    while len(levels[-1]):
+        inner = levels[-1][ensemble.feature[levels[-1]] != LEAF]
+        levels.append(np.concatenate([ensemble.left[inner], ensemble.right[inner]]))
+    return np.concatenate(levels)

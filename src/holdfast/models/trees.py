@@ -28,6 +28,7 @@ from holdfast.models.frame import (
 from holdfast.models.model import Access, Queries
 from holdfast.tensors import read_tensor
 from holdfast.tree_ensembles import from_catboost, from_lightgbm, from_sklearn, from_xgboost
+from holdfast.tree_ensembles.encoders import before_encoding, reads_table
 from holdfast.tree_ensembles.ensemble import TreeEnsemble
 from holdfast.tree_ensembles.files import read_trees
 from holdfast.tree_ensembles.scalers import before_scaling, split_pipeline
@@ -148,8 +149,9 @@ def trees(
         bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
         scale: What counts as a change of one unit in each column, ``[n]``, such as its standard deviation. Inputs,
             bounds and radii are then in these units. None: values as they are.
-        columns: The columns of the table that the classifier was trained on, as ``columns.matrix(table)``. They replace
-            bounds and scale, and whole numbers and categories stay what they are.
+        columns: The columns of the table that the classifier was trained on, as ``columns.matrix(table)``; or that a
+            pipeline was fitted on, whose ``ColumnTransformer`` encodes its categories. They replace bounds and scale,
+            and whole numbers and categories stay what they are.
         classes: Names of the classes. Default: those that the classifier knows, or numbers.
 
     Returns:
@@ -163,7 +165,7 @@ def trees(
     if isinstance(model, (str, Path)):
         ensemble: TreeEnsemble | None = read_trees(Path(model), names)
     else:
-        ensemble = _from_object(model)
+        ensemble = _from_object(model, columns)
     if ensemble is None:
         raise HoldfastError(f"expected a tree classifier of {_LIBRARIES}, or its file, got {type(model).__name__}.")
     check_class_names(names, len(ensemble.base))
@@ -193,13 +195,18 @@ def _check_column_names(names: Sequence[str], columns: Columns) -> None:
             )
 
 
-def _from_object(model: Any) -> TreeEnsemble | None:
+def _from_object(model: Any, columns: Columns | None = None) -> TreeEnsemble | None:
     """Return the trees of a classifier in memory; its library is imported already. None: it is of another kind."""
     if "sklearn" in sys.modules:
         steps, last = split_pipeline(model)
         if last is not model:
             found = _from_object(last)
-            return found if found is None or not steps else before_scaling(found, steps, _column_names(model))
+            if found is None or not steps:
+                return found
+            names = _column_names(model)
+            if columns is not None and reads_table(steps, int(getattr(model, "n_features_in_", 0)), columns):
+                return before_encoding(found, steps, names, columns)
+            return before_scaling(found, steps, names)
         if (found := from_sklearn.from_estimator(model)) is not None:
             return found
     for library, read in (("xgboost", _from_xgboost), ("lightgbm", _from_lightgbm), ("catboost", _from_catboost)):

@@ -18,9 +18,10 @@ from holdfast.models.sklearn.linear import Inputs, LinearScores, linear_scores
 from holdfast.models.sklearn.perceptrons import perceptron
 from holdfast.models.sklearn.refusals import refused
 from holdfast.models.sklearn.steps import in_turn
-from holdfast.models.sklearn.tables import folded_table, reads_table
+from holdfast.models.sklearn.tables import folded_table
 from holdfast.models.torch import TorchModel
 from holdfast.models.trees import TreeModel, trees
+from holdfast.tree_ensembles.encoders import reads_table
 
 
 def from_sklearn(
@@ -68,7 +69,8 @@ def from_sklearn(
     step = None if _is_tree(last) else _before(before, width, own_names, columns)
     names = list(classes) or [str(name) for name in last.classes_]
     if columns is not None:
-        bounds = bounds_of_table(columns, _matrix_width(last, before, width, columns), bounds)
+        of_table = reads_table(before, width, columns)
+        bounds = bounds_of_table(columns, columns.width if of_table else width, bounds)
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
         box = None if columns is not None else bounds
@@ -133,18 +135,6 @@ def _before(steps: list[Any], width: int, names: tuple[str, ...], columns: Colum
         return scaling.then(folded_table(steps, names, columns))
     step = in_turn(steps, width) if steps else None
     return scaling if step is None else scaling.then(step)
-
-
-def _matrix_width(last: Any, before: list[Any], width: int, columns: Columns) -> int:
-    """Return how many columns of a table's matrix a classifier reads; refuse encoders before trees."""
-    if not reads_table(before, width, columns):
-        return width
-    if _is_tree(last):
-        raise HoldfastError(
-            f"cannot fold the step {type(before[0] if before else last).__name__} before trees: train the classifier "
-            "on columns.matrix(table), which encodes categories, and pass it alone."
-        )
-    return columns.width
 
 
 def _has_several_labels(estimator: Any) -> bool:
