@@ -19,6 +19,7 @@ from holdfast.models.frame import (
     Bound,
     bounds_of_table,
     check_class_names,
+    check_column_names,
     read_bounds,
     read_class_names,
     read_device,
@@ -176,23 +177,10 @@ def trees(
 
 def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
     box = bounds_of_table(columns, ensemble.columns, scale if bounds is None else bounds)
-    _check_column_names(ensemble.names, columns)
+    check_column_names(ensemble.names, columns)
     made = TreeModel(ensemble, box, columns.scales, columns.domain())
     made.features = columns.features()
     return made
-
-
-def _check_column_names(names: Sequence[str], columns: Columns) -> None:
-    """Refuse a classifier whose columns have other names or another order; categories may have names of any form."""
-    if not any(one.name in names for one in columns if one.width == 1):
-        return  # names that a library made up, such as f0
-    for column in columns:
-        place = columns.slices[column.name]
-        if column.width == 1 and names[place][0] != column.name:
-            raise HoldfastError(
-                f"the classifier has {names[place][0]!r} where the table has the column {column.name!r}: give the "
-                "table the names and the order of columns that the classifier was trained on."
-            )
 
 
 def _from_object(model: Any, columns: Columns | None = None) -> TreeEnsemble | None:

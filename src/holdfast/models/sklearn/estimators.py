@@ -10,7 +10,7 @@ from torch import nn
 from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.models.affine import AffineMap
-from holdfast.models.frame import Bound, bounds_of_table
+from holdfast.models.frame import Bound, bounds_of_table, check_column_names
 from holdfast.models.neighbours import NeighboursModel, of_estimator
 from holdfast.models.sklearn.kernels import kernel_machine
 from holdfast.models.sklearn.likelihoods import likelihoods
@@ -71,6 +71,7 @@ def from_sklearn(
     if columns is not None:
         of_table = reads_table(before, width, columns)
         bounds = bounds_of_table(columns, columns.width if of_table else width, bounds)
+        check_column_names(() if of_table else own_names, columns)
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
         box = None if columns is not None else bounds
