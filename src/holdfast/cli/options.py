@@ -17,7 +17,7 @@ Text = Annotated[str | None, typer.Option(help="A text instead of an image.")]
 Table = Annotated[
     Path | None, typer.Option(help="A .csv file with names of columns; its rows are inputs. Default: Adult, embedded.")
 ]
-Row = Annotated[int | None, typer.Option(min=0, help="The row of the table to explain, from 0.")]
+Row = Annotated[int | None, typer.Option(help="The row of the table to explain, from 0.")]
 ColumnsFile = Annotated[
     Path | None,
     typer.Option("--columns", help="What the columns are, written by Columns.save. Default: found out from the table."),

@@ -137,6 +137,10 @@ class Criterion(Settings, ABC):
         """
         return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)
 
+    def unchangeable(self, cases: Cases) -> Tensor:
+        """Return for which cases it is proven that no allowed change of any features changes the decision, ``[B]``."""
+        return torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
+
     def joining(self, cases: Cases, relevant: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Measure subsets, and each of them together with one more feature.
 

@@ -18,6 +18,7 @@ from holdfast.chunks import Progress, chunked
 from holdfast.criteria.criterion import Criterion, Marginals
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
+from holdfast.ranking import features_of
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
 from holdfast.robustness.rows import Rows
@@ -71,6 +72,13 @@ class _RobustnessCriterion(Criterion):
 
         parts = [part for _, part in chunked(work, b * k, cases.model.chunk(cases.x))]
         return torch.cat(parts).view(b, k)
+
+    @final
+    def unchangeable(self, cases: Cases) -> Tensor:
+        if self.robustness.adapted(cases.model).bound == "upper":
+            return super().unchangeable(cases)  # an attack proves nothing
+        every = features_of(cases)[:, None]
+        return self.robustness(cases, every).unreachable[:, 0]
 
     @final
     def marginals(

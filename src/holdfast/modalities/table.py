@@ -77,6 +77,8 @@ class TableModality(Modality):
         """Refuse options that do not go together, before a file is opened."""
         if rows.row is None:
             raise HoldfastError(f"{rows.named[0]} is about a row of a table: name the row with --row, from 0.")
+        if rows.row < 0:
+            raise HoldfastError(f"--row must be the number of a row, counted from 0, got {rows.row}.")
         if source.resize or source.device != "cpu":
             option = "--resize" if source.resize else f"--device {source.device}"
             raise HoldfastError(f"{option} is not for tables, whose trees compute on the CPU: leave it out.")
