@@ -11,7 +11,6 @@ from torch import Tensor
 
 from holdfast.analyses.intervals import Sampled, bootstrap, bootstraps
 from holdfast.palette import INK, OTHER, styles
-from holdfast.prose import visible
 from holdfast.table import Estimate
 
 Row = dict[str, Any]
@@ -57,15 +56,6 @@ def means(values: Tensor) -> tuple[list[float], list[float], list[float]]:
     return middle, [low for low, _ in ends], [high for _, high in ends]
 
 
-def plain(name: str) -> str:
-    """Return a name that matplotlib shows as it is, in one line.
-
-    ``$`` would start a formula, a first ``_`` would hide the name, and control characters are not allowed in SVG.
-    """
-    name = visible(" ".join(name.split()))
-    return ("\u200b" + name if name.startswith("_") else name).replace("$", r"\$")
-
-
 def bars(ax: Any, names: list[str], values: list[float], low: list[float], high: list[float], label: str) -> None:
     """Draw horizontal bars with intervals, the first one on top. NaN is not drawn.
 
@@ -78,6 +68,8 @@ def bars(ax: Any, names: list[str], values: list[float], low: list[float], high:
         label: The label of the axis of values.
     """
     from matplotlib.patheffects import withStroke  # whoever has axes has loaded matplotlib
+
+    from holdfast.figures import plain
 
     places = range(len(names))
     below = [value - least for value, least in zip(values, low, strict=True)]
@@ -99,5 +91,7 @@ def lines(ax: Any, names: Sequence[str], along: Sequence[Any], values: Sequence[
         along: The places of the points.
         values: The values of each method at these places.
     """
+    from holdfast.figures import plain  # whoever has axes has loaded matplotlib
+
     for (name, style), row in zip(styles(names).items(), values, strict=True):
         ax.plot(along, row, color=style.colour, linestyle=style.dash, marker=style.marker, label=plain(name))

@@ -15,16 +15,16 @@ import torch
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from holdfast.analyses.result import plain
 from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
+from holdfast.figures import move_legend, paint, plain, shorten
 from holdfast.modalities import photograph
 from holdfast.modalities.photograph import Panel, PhotographModality, draw_panels
 from holdfast.modalities.pixels import address
 from holdfast.prose import visible
 from holdfast.ranking import size_text
-from holdfast.report.painting import Styles, move_legend, paint, shorten
+from holdfast.report.painting import Styles
 from holdfast.table import number
 
 _SIZE = (4.8, 3.2)  # inches; small, so that letters are large enough on a phone
