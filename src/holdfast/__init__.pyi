@@ -16,6 +16,8 @@ from .curve import trace as trace
 from .domain import Domain as Domain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
+from .evaluation import Evaluation as Evaluation
+from .evaluation import compare as compare
 from .explainers.anchor import Anchor as Anchor
 from .explainers.counterfactual import Counterfactual as Counterfactual
 from .explainers.estimators import BoundaryNormals as BoundaryNormals

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion, read_criterion
 from holdfast.errors import HoldfastError
+from holdfast.palette import Style
 from holdfast.ranking import Ranking, features_of
 from holdfast.settings import shown_value
 from holdfast.sizes import FULL as FULL
@@ -59,6 +62,11 @@ class Curve:
             )
         return values
 
+    def drawable(self) -> Tensor:
+        """Return the values ``[B, P]`` with the ceiling in place of censored ones, and NaN where that is unknown."""
+        values = torch.where(self.censored, self.ceiling, self.values).double()
+        return values.masked_fill(torch.isinf(values) | (self.censored & (self.ceiling == 0)), torch.nan)
+
     def auc(self) -> Tensor:
         """Return the area under the curve of each case, ``[B]``, by the trapezoid rule over ``along()``.
 
@@ -72,6 +80,33 @@ class Curve:
     def along(self) -> Tensor:
         """Return the sizes as an axis, ``[P]``: shares in percent, as in the paper, or numbers of features."""
         return 100 * self.sizes if self.sizes.is_floating_point() else self.sizes
+
+
+def draw_curves(ax: Any, curves: Mapping[str, Curve], styles: Mapping[str, Style], banded: int = 4) -> None:
+    """Draw the mean curve of each method; the first one is thicker. Points with censored cases have a ring.
+
+    Args:
+        ax: Axes of matplotlib.
+        curves: The curves by method, all at the same sizes.
+        styles: The style of each method.
+        banded: How many of the methods, from the first on, have a band of one standard error around the mean.
+    """
+    from holdfast.figures import plain  # whoever has axes has loaded matplotlib
+
+    for place, (name, curve) in enumerate(curves.items()):
+        values, sizes, style = curve.drawable().cpu(), curve.along().double().cpu(), styles[name]
+        mean = values.nanmean(0)
+        spread = (values - mean).square().nanmean(0).sqrt() / max(1, len(values) - 1) ** 0.5
+        width, over = (2.6, 3) if place == 0 else (1.3, 2)
+        look = {"color": style.colour, "linestyle": style.dash, "marker": style.marker, "linewidth": width}
+        ax.plot(sizes, mean, markersize=4, label=plain(name), zorder=over, **look)
+        if place < banded and len(values) > 1:
+            ax.fill_between(sizes, mean - spread, mean + spread, color=style.colour, alpha=0.15, linewidth=0)
+        some = curve.censored.any(0).cpu()
+        if bool(some.any()):
+            ax.plot(sizes[some], mean[some], "o", markersize=9, fillstyle="none", color=style.colour)
+    shares = next(iter(curves.values())).sizes.is_floating_point()
+    ax.set_xlabel("relevant features, %" if shares else "relevant features")
 
 
 def trace(
@@ -106,7 +141,7 @@ def trace(
         HoldfastError: An argument is malformed, or the ranking belongs to other cases.
     """
     check_cases(cases)
-    _check_ranking(cases, ranking)
+    check_ranking(cases, ranking)
     criterion = read_criterion(criterion)
     numbers = read_sizes(sizes)
     if {type(size) for size in numbers} not in ({float}, {int}) or list(numbers) != sorted(set(numbers)):
@@ -122,8 +157,12 @@ def trace(
     return Curve(along, values, ceiling, repr(criterion), ranking.method)
 
 
-def _check_ranking(cases: Cases, ranking: object) -> None:
-    """Refuse what is not a ranking of these cases."""
+def check_ranking(cases: Cases, ranking: object) -> None:
+    """Refuse what is not a ranking of these cases.
+
+    Raises:
+        HoldfastError: It is something else, or a ranking of other cases or features.
+    """
     if not isinstance(ranking, Ranking):
         kind = type(ranking).__name__
         raise HoldfastError(f"expected a ranking, made by explainer(cases) or Ranking.by_score, got {kind}.")

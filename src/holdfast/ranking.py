@@ -158,19 +158,29 @@ def _is_empty(size: float | int) -> bool:
     return isinstance(size, float) and size == 0
 
 
+def fits_scores(cases: Cases, given: Sequence[int]) -> bool:
+    """Return whether scores of this shape can order the features of these cases, as ``Ranking.by_score`` reads them."""
+    shape, given = tuple(cases.x.shape), tuple(given)
+    if given == (len(cases), cases.features.count):
+        return True
+    if len(given) == 3 and len(shape) == 4:
+        given = (given[0], 1, *given[1:])
+    alike = len(given) == len(shape) and given[0] == shape[0]
+    return alike and all(ours in (1, theirs) for ours, theirs in zip(given, shape, strict=True))
+
+
 def _feature_scores(cases: Cases, given: Any) -> Tensor:
     """Return scores ``[B, d]``; scores of coordinates are summed over each feature."""
     scores = read_tensor(given, "scores", "a tensor or an array [B, d]").to(cases.x.device)
     shape_given = tuple(scores.shape)
     scores = scores if scores.is_floating_point() else scores.to(cases.x)
     expected, shape = (len(cases), cases.features.count), tuple(cases.x.shape)
+    if not fits_scores(cases, shape_given):
+        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {shape_given}.")
     if scores.shape == expected:
         return scores
     if scores.ndim == 3 and len(shape) == 4:
         scores = scores[:, None]  # a map of an image has one channel
-    fits = scores.ndim == len(shape) and len(scores) == shape[0]
-    if not fits or any(ours not in (1, theirs) for ours, theirs in zip(scores.shape, shape, strict=True)):
-        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {shape_given}.")
     if scores[0].numel() == 1 < cases.x[0].numel():
         raise HoldfastError(f"scores of shape {shape_given} give all features of a case the same score.")
     # Channels that share a feature stay one channel: their score counts once.

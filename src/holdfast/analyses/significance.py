@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -137,14 +138,14 @@ class Significance(Result):
 
 def significance(
     values: Mapping[str, Mapping[str, Tensor]],
-    method: str,
+    method: str | None,
     higher_is_better: Mapping[str, bool],
     *,
     level: float = 0.05,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Significance:
-    """Compare a method with every other one by paired tests.
+    """Compare a method with every other one, or every method with every other one, by paired tests.
 
     >>> values = {"Insertion": {"ours": torch.tensor([3.0, 4.0, 6.0]), "other": torch.tensor([1.0, 2.0, 3.0])}}
     >>> significance(values, "ours", {"Insertion": True}).counts()
@@ -153,7 +154,7 @@ def significance(
     Args:
         values: ``values[criterion][method]`` is a tensor ``[B]`` with one value for each case, the same cases for all
             methods. Pairs with a value that is not finite are left out and counted.
-        method: The method to compare with the others.
+        method: The method to compare with the others. None: compare every pair of methods, in the order of ``values``.
         higher_is_better: By criterion: whether a higher value is better.
         level: A p-value below it is significant. Intervals cover ``1 - level``.
         resamples: Number of bootstrap samples.
@@ -168,10 +169,9 @@ def significance(
     if not 0 < level < 1 or resamples < 1:
         raise HoldfastError(f"level must be between 0 and 1 and resamples at least 1, got {level} and {resamples}.")
     pairs = [
-        _compare(criterion, method, other, by_method, higher_is_better, level)
+        _compare(criterion, one, other, by_method, higher_is_better, level)
         for criterion, by_method in values.items()
-        for other in by_method
-        if other != method
+        for one, other in _pairs(by_method, method)
     ]
     if not pairs:
         raise HoldfastError("there is nothing to compare: give at least two methods for one criterion.")
@@ -181,6 +181,13 @@ def significance(
     corrected = [holm([getattr(c, name) for c in comparisons]) for name in ("p_t", "p_wilcoxon")]
     triples = zip(comparisons, *corrected, strict=True)
     return Significance(tuple(replace(c, holm_t=t, holm_wilcoxon=w) for c, t, w in triples))
+
+
+def _pairs(by_method: Mapping[str, Tensor], method: str | None) -> Iterable[tuple[str, str]]:
+    """Return the pairs of methods to compare."""
+    if method is None:
+        return combinations(by_method, 2)
+    return [(method, other) for other in by_method if other != method]
 
 
 def holm(p: list[float]) -> list[float]:
