@@ -82,13 +82,16 @@ class Curve:
         return 100 * self.sizes if self.sizes.is_floating_point() else self.sizes
 
 
-def draw_curves(ax: Any, curves: Mapping[str, Curve], styles: Mapping[str, Style], banded: int = 4) -> None:
-    """Draw the mean curve of each method; the first one is thicker. Points with censored cases have a ring.
+def draw_curves(
+    ax: Any, curves: Mapping[str, Curve], styles: Mapping[str, Style], main: str | None = None, banded: int = 4
+) -> None:
+    """Draw the mean curve of each method. Points with censored cases have a ring.
 
     Args:
         ax: Axes of matplotlib.
         curves: The curves by method, all at the same sizes.
         styles: The style of each method.
+        main: The method whose line is thicker.
         banded: How many of the methods, from the first on, have a band of one standard error around the mean.
     """
     from holdfast.figures import plain  # whoever has axes has loaded matplotlib
@@ -97,7 +100,7 @@ def draw_curves(ax: Any, curves: Mapping[str, Curve], styles: Mapping[str, Style
         values, sizes, style = curve.drawable().cpu(), curve.along().double().cpu(), styles[name]
         mean = values.nanmean(0)
         spread = (values - mean).square().nanmean(0).sqrt() / max(1, len(values) - 1) ** 0.5
-        width, over = (2.6, 3) if place == 0 else (1.3, 2)
+        width, over = (2.6, 3) if name == main else (1.3, 2)
         look = {"color": style.colour, "linestyle": style.dash, "marker": style.marker, "linewidth": width}
         ax.plot(sizes, mean, markersize=4, label=plain(name), zorder=over, **look)
         if place < banded and len(values) > 1:

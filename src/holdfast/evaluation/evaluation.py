@@ -19,7 +19,7 @@ from holdfast.criteria.criterion import Criterion
 from holdfast.curve import Curve
 from holdfast.errors import HoldfastError
 from holdfast.evaluation.verdicts import how_tested, verdict
-from holdfast.palette import styles
+from holdfast.palette import Style, styles
 from holdfast.prose import counted, visible
 from holdfast.ranking import Ranking
 from holdfast.table import Cell, Estimate, Table, text
@@ -61,7 +61,20 @@ class Evaluation:
     @property
     def verdicts(self) -> dict[str, str]:
         """By criterion: one sentence on the differences that hold after Holm's correction."""
-        return {name: verdict(name, self.tests, self.methods) for name in self.criteria}
+        return self.said({name: name for name in self.methods})
+
+    def said(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return the verdicts with other names of the methods.
+
+        Args:
+            names: What each method is called.
+        """
+        return {criterion: verdict(criterion, self.tests, names) for criterion in self.criteria}
+
+    @property
+    def styles(self) -> dict[str, Style]:
+        """The style of each method in figures; the main method has the first one."""
+        return styles(self.methods if self.main is None else (self.main, *self.methods))
 
     def shared(self, criterion: str) -> Tensor:
         """Return the cases in which every method has an area, bool ``[B]``: means are over these."""
@@ -106,14 +119,13 @@ class Evaluation:
 
     def plot(self) -> Plot:
         """Draw the mean curve of every method by every criterion, with bands of one standard error."""
-        from holdfast.evaluation.figure import draw  # imports matplotlib
+        from holdfast.evaluation.figure import draw, short_name  # imports matplotlib
 
-        return draw(self.curves, self.criteria, self._styles(), self.verdicts)
+        verdicts = self.said({name: short_name(name) for name in self.methods})
+        return draw(self.curves, self.criteria, verdicts, self.styles, self.main)
 
     def __repr__(self) -> str:
-        table = self._summary().markdown().split("\n", 2)[2]
-        lines = [self._title(), "", visible(table), "", *map(visible, self._sentences())]
-        return "\n".join(lines)
+        return "\n".join([self._title(), "", self._summary().plain(), "", *map(visible, self._sentences())])
 
     def _repr_html_(self) -> str:
         table = self._summary()
@@ -127,9 +139,6 @@ class Evaluation:
         )
 
     # ------------------------------------------------------------------ parts
-
-    def _styles(self) -> Any:
-        return styles(self.methods if self.main is None else (self.main, *self.methods))
 
     def _row(self, criterion: str, method: str) -> dict[str, Any]:
         shared = self.shared(criterion)

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.analyses.significance import Comparison, Significance
 from holdfast.prose import counted, listed
 
 _FEW_CASES = 10  # with fewer, tests find only large differences
+_FEW_NAMES = 2  # so many worse methods are named even if they are all others
 _FEW_PAIRS = 2  # so many pairs without a difference are named one by one
 
 
-def verdict(criterion: str, tests: Significance | None, methods: Sequence[str]) -> str:
+def verdict(criterion: str, tests: Significance | None, names: Mapping[str, str]) -> str:
     """Return one sentence on the differences that hold by one criterion.
 
     Args:
         criterion: The name of the criterion.
         tests: All comparisons; None: there was nothing to compare.
-        methods: Names of all methods, in the order in which they are named.
+        names: What each method is called, in the order in which they are named.
     """
     pairs = [] if tests is None else [one for one in tests.comparisons if one.criterion == criterion]
     if not pairs:
         return "there is one method, so nothing is compared."
-    better = {name: [_loser(one) for one in pairs if _winner(one) == name] for name in methods}
-    said = [f"{name} is better than {listed(others)}" for name, others in better.items() if others]
+    winners: dict[tuple[str, ...], list[str]] = {}  # those that are better than the same methods share a clause
+    for name in names:
+        losers = tuple(_loser(one) for one in pairs if _winner(one) == name)
+        winners.setdefault(losers, []).append(name)
+    said = [
+        f"{listed([names[one] for one in better])} {'is' if len(better) == 1 else 'are'} better than "
+        f"{_worse(losers, better, names)}"
+        for losers, better in winners.items()
+        if losers
+    ]
     even = [one for one in pairs if one.corrected == "draw"]
     unknown = [one for one in pairs if one.corrected == "undefined"]
     if unknown:
         which = "" if len(unknown) == len(pairs) else f"{counted(len(unknown), 'pair')} of methods: "
         said.append(f"{which}too few cases to compare")
     if even:
-        said.append(_draws(even, bool(said)))
+        said.append(_draws(even, bool(said), names))
     return f"{'; '.join(said)}."
 
 
@@ -57,8 +66,15 @@ def _differences(tests: Significance, corrected: bool) -> int:
     return counts["win"] + counts["loss"]
 
 
-def _draws(even: Sequence[Comparison], other: bool) -> str:
-    pairs = [f"{one.method} and {one.other}" for one in even]
+def _worse(losers: Sequence[str], better: Sequence[str], names: Mapping[str, str]) -> str:
+    """Name the methods that others are better than."""
+    if len(losers) > _FEW_NAMES and len(losers) + len(better) == len(names):
+        return f"all {len(losers)} others"
+    return listed([names[one] for one in losers])
+
+
+def _draws(even: Sequence[Comparison], other: bool, names: Mapping[str, str]) -> str:
+    pairs = [f"{names[one.method]} and {names[one.other]}" for one in even]
     if len(pairs) <= _FEW_PAIRS:
         return f"no difference between {listed(pairs, 'or between')} can be shown"
     which = "other " if other else ""

@@ -61,7 +61,7 @@ def analyses(results: Results, styles: Styles) -> dict[str, dict[str, str]]:
 
 
 def _curves(ax: Any, by: Mapping[str, Curve], styles: Styles, label: str) -> None:
-    draw_curves(ax, by, styles, banded=1)  # bands of all methods would hide each other
+    draw_curves(ax, by, styles, main=next(iter(by)), banded=1)  # bands of all methods would hide each other
     ax.set_ylabel(plain(label))
     ax.legend()
 
