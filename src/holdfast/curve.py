@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,12 +13,18 @@ from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion, read_criterion
 from holdfast.errors import HoldfastError
-from holdfast.palette import Style
+from holdfast.palette import LINE, Style, style
+from holdfast.prose import brief, counted
 from holdfast.ranking import Ranking, features_of
 from holdfast.settings import shown_value
 from holdfast.sizes import FULL as FULL
 from holdfast.sizes import SIZES as SIZES
-from holdfast.sizes import Sizes, read_sizes
+from holdfast.sizes import Sizes, read_sizes, size_text
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot  # imports matplotlib
+
+_DRAWN = 50  # so many cases have their own line
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +44,32 @@ class Curve:
     ceiling: Tensor
     criterion: str
     explainer: str
+
+    def __repr__(self) -> str:
+        sizes = [size_text(size) for size in self.sizes.tolist()]
+        span = sizes[0] if len(sizes) == 1 else f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]}"
+        means = self.drawable().nanmean(0)
+        ends = f"mean {means[0]:.4g}" + (f" to {means[-1]:.4g}" if len(sizes) > 1 else "")
+        facts = [f"{int(self.censored.sum())} censored"] if bool(self.censored.any()) else []
+        parts = [self.criterion.partition("(")[0] or "values", counted(len(self.values), "case"), span, ends, *facts]
+        return f"Curve({', '.join(map(brief, parts))}{f', by {brief(self.explainer)}' if self.explainer else ''})"
+
+    def plot(self) -> Plot:
+        """Draw the mean over the cases with a band of one standard error, above the curve of each of few cases."""
+        from holdfast.figures import Plot, cut, house, plain  # imports matplotlib
+
+        plot = Plot()
+        with house():
+            [ax] = plot.panels()
+            values, along = self.drawable().cpu(), self.along().double().cpu()
+            for row in values if 1 < len(values) <= _DRAWN else ():
+                ax.plot(along, row, color=LINE, linewidth=0.7, zorder=1)
+            draw_curves(ax, {"": self}, {"": style(0)}, main="")
+            ax.set_ylabel(cut(plain(self.criterion.partition("(")[0])))
+            of = f"mean of {len(values)} cases ± standard error" if len(values) > 1 else "1 case"
+            rings = "; ring: no change found in some cases" if bool(self.censored.any()) else ""
+            ax.set_title(f"{cut(plain(self.explainer), 60)}\n{of}{rings}".strip(), fontsize=8, fontweight="normal")
+        return plot
 
     @property
     def censored(self) -> Tensor:

@@ -41,4 +41,4 @@ def test_rows_of_a_result_have_the_same_columns_and_no_nan() -> None:
         rows = result.table()
         assert len({tuple(row) for row in rows}) == 1
         assert not any(isinstance(value, float) and math.isnan(value) for row in rows for value in row.values())
-        result.plot(Figure().add_subplot())
+        result.draw(Figure().add_subplot())

@@ -65,7 +65,7 @@ def test_wins_draws_and_losses_follow_the_direction_of_the_criterion() -> None:
     assert told == {("S̄r", "weak"): "win", ("S̄r", "same"): "draw", ("Sr", "weak"): "win", ("Sr", "strong"): "loss"}
     assert result.counts() == {"win": 2, "draw": 1, "loss": 1, "undefined": 0}
     assert len(result.table()) == 4
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
 
 
 def test_an_interval_holds_the_mean_and_shrinks_with_cases() -> None:
@@ -94,7 +94,7 @@ def test_one_case_is_undefined_and_not_a_draw() -> None:
     assert row["p"] is None
     assert row["low"] is None
     assert row["gain"] == 1
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
 
 
 def test_values_that_are_not_finite_are_left_out_and_counted() -> None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from holdfast.analyses.intervals import Sampled, bootstrap, bootstraps
 from holdfast.palette import INK, OTHER, styles
-from holdfast.table import Estimate
+from holdfast.prose import counted
+from holdfast.table import Cell, Estimate, Table, text
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot  # imports matplotlib
+
+_ROWS, _WIDTH = 12, 110  # rows and letters of a result as text
 
 Row = dict[str, Any]
 """A row of a table: values by column."""
@@ -20,20 +27,69 @@ Row = dict[str, Any]
 class Result(ABC):
     """The result of an analysis: a frozen dataclass of tensors.
 
-    ``pandas.DataFrame(result.table())`` makes a data frame of it.
+    ``pandas.DataFrame(result.table())`` makes a data frame of it, ``result.plot()`` a figure.
     """
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # otherwise dataclass prints whole tensors
 
     @abstractmethod
     def table(self) -> list[Row]:
         """Return flat rows with the same columns; None where a value is undefined."""
 
     @abstractmethod
-    def plot(self, ax: Any) -> None:
-        """Draw the result.
+    def draw(self, ax: Any) -> None:
+        """Draw the result on axes.
 
         Args:
             ax: Axes of matplotlib.
         """
+
+    def plot(self) -> Plot:
+        """Return a figure of the result: notebooks show it, ``save`` writes it."""
+        from holdfast.figures import Plot, house  # imports matplotlib
+
+        plot = Plot()
+        with house():
+            [ax] = plot.panels()
+            self.draw(ax)
+            finish(plot, ax, self.table())
+        return plot
+
+    def __repr__(self) -> str:
+        rows = self.table()
+        heads = tuple(rows[0]) if rows else ()
+        cells = tuple(tuple(_cell(row[head]) for head in heads) for row in rows[:_ROWS])
+        widths = [max(len(text(cell)) for cell in (head, *column)) for head, *column in zip(heads, *cells, strict=True)]
+        kept = max(1, sum(end <= _WIDTH for end in accumulate(width + 2 for width in widths)))
+        more = [f"… {counted(len(rows) - _ROWS, 'more row')}"] if len(rows) > _ROWS else []
+        more += [f"… {counted(len(heads) - kept, 'more column')}: see table()"] if len(heads) > kept else []
+        shown = Table("", "", heads[:kept], tuple(row[:kept] for row in cells)).plain() if heads else "no rows"
+        return "\n".join([type(self).__name__, shown, *more])
+
+
+def finish(figure: Plot, ax: Any, rows: Sequence[Row]) -> None:
+    """Give methods their styles, and make room for what was drawn.
+
+    Args:
+        figure: The figure.
+        ax: Its axes, already drawn on.
+        rows: The table of the result, whose methods are styled.
+    """
+    from holdfast.figures import move_legend, paint, shorten  # imports matplotlib
+
+    paint(ax, styles(str(row[key]) for row in rows for key in ("method", "explainer") if key in row))
+    bars_drawn = [len(one.patches) for one in ax.containers if getattr(one, "patches", None)]
+    if bars_drawn:
+        figure.set_figheight(max(1.6, 0.9 + 0.27 * max(bars_drawn)))
+    shorten(ax)
+    move_legend(figure, ax)
+
+
+def _cell(value: Any) -> Cell:
+    return value if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) else str(value)
 
 
 def known(value: float | Tensor) -> float | None:

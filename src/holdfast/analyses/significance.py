@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,10 @@ from torch import Tensor
 from holdfast.analyses.intervals import Sampled, bootstraps
 from holdfast.analyses.result import Result, Row, bars, known
 from holdfast.errors import HoldfastError
-from holdfast.palette import INK
+from holdfast.palette import INK, OTHER, RELEVANT
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot  # imports matplotlib
 
 Verdict = Literal["win", "draw", "loss", "undefined"]
 """The outcome of a comparison for the first method; undefined if there are fewer than two pairs."""
@@ -128,12 +131,41 @@ class Significance(Result):
         kinds: tuple[Verdict, ...] = ("win", "draw", "loss", "undefined")
         return {kind: verdicts.count(kind) for kind in kinds}
 
-    def plot(self, ax: Any) -> None:
-        """Draw the gain over each other method with its interval."""
-        names = [f"{c.other}, {c.criterion}" for c in self.comparisons]
+    def draw(self, ax: Any) -> None:
+        """Draw the gain over each other method with its interval; darker where it holds after Holm's correction."""
+        from holdfast.figures import plain  # whoever has axes has loaded matplotlib
+
+        criteria, methods = ({getattr(c, key) for c in self.comparisons} for key in ("criterion", "method"))
+        names = [
+            (f"{c.method} over " if len(methods) > 1 else "")
+            + c.other
+            + (f", {c.criterion}" if len(criteria) > 1 else "")
+            for c in self.comparisons
+        ]
         low, high = ([c.interval[end] for c in self.comparisons] for end in (0, 1))
-        bars(ax, names, [c.gain for c in self.comparisons], low, high, "gain")
+        label = "gain" if len(methods) > 1 else f"gain of {plain(self.comparisons[0].method)}"
+        bars(ax, names, [c.gain for c in self.comparisons], low, high, label)
+        for patch, one in zip(ax.patches[-len(names) :], self.comparisons, strict=True):
+            patch.set_facecolor(RELEVANT if one.corrected in ("win", "loss") else OTHER)
         ax.axvline(0, color=INK, linewidth=0.8)
+
+    def plot(self) -> Plot:
+        """Return a figure with one panel for each criterion."""
+        from matplotlib.patches import Patch
+
+        from holdfast.figures import Plot, cut, house, plain, shorten  # imports matplotlib
+
+        criteria = list(dict.fromkeys(c.criterion for c in self.comparisons))
+        plot = Plot(height=0.6 + 0.75 * len(criteria) + 0.25 * len(self.comparisons))
+        with house():
+            for ax, name in zip(plot.panels(len(criteria)), criteria, strict=True):
+                Significance(tuple(c for c in self.comparisons if c.criterion == name)).draw(ax)
+                ax.set_title(cut(plain(name)))
+                shorten(ax)
+            kinds = {"difference holds after Holm's correction": RELEVANT, "no difference can be shown": OTHER}
+            handles = [Patch(color=colour, label=label) for label, colour in kinds.items()]
+            plot.legend(handles=handles, loc="outside lower center", ncols=2)
+        return plot
 
 
 def significance(

@@ -40,6 +40,7 @@ def draw(
         main: The method whose line is thicker.
     """
     said = {name: _wrapped(words) for name, words in verdicts.items()}
+    height = 5 + 11.5 * max(map(len, said.values()))  # points above the axes
     across = min(2, len(curves))
     down = -(-len(curves) // across)
     plot = Plot(_WIDTH * across + (1.2 if across == 1 else 0), _HEIGHT * down + 0.4)
@@ -48,9 +49,9 @@ def draw(
         for ax, (name, by_method) in zip(axes, curves.items(), strict=False):
             draw_curves(ax, by_method, styles, main, _banded(curves))
             better = "higher is better" if criteria[name].higher_is_better else "lower is better"
-            ax.set_title(f"{cut(plain(name))}: {better}", pad=7 + 11.5 * len(said[name]))
-            above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
-            ax.annotate("\n".join(map(plain, said[name])), (0, 1), xytext=(0, 5), color=SOFT, fontsize=8, **above)
+            ax.set_title(f"{cut(plain(name))}: {better}", pad=height + 2)
+            above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+            ax.annotate("\n".join(map(plain, said[name])), (0, 1), xytext=(0, height), color=SOFT, fontsize=8, **above)
         for ax in axes[len(curves) :]:
             ax.set_axis_off()
         _legend(plot, curves)
