@@ -102,7 +102,7 @@ class Ranking:
         plot = Plot(height=0.9 + 0.21 * len(first))
         with house():
             [ax] = plot.panels()
-            ax.barh(range(len(first)), self.scores[case].cpu()[first], color=RELEVANT)
+            ax.barh(range(len(first)), self.scores[case].cpu()[first].tolist(), color=RELEVANT)
             ax.set_yticks(range(len(first)), [cut(plain(name), 44) for name in names])
             ax.set_ylim(len(first) - 0.5, -0.5)
             ax.axvline(0, color=INK, linewidth=0.8)
