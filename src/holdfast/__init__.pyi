@@ -18,6 +18,8 @@ from .domain import Domain as Domain
 from .entry import explain as explain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
+from .evaluation import Evaluation as Evaluation
+from .evaluation import compare as compare
 from .explainers.anchor import Anchor as Anchor
 from .explainers.brute_force import BruteForce as BruteForce
 from .explainers.counterfactual import Counterfactual as Counterfactual

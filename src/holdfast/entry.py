@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
@@ -21,7 +20,7 @@ from holdfast.inputs import SMALL, read_given, subject_of
 from holdfast.modalities.modality import Subject
 from holdfast.models.frame import Bound
 from holdfast.models.model import Access, Model
-from holdfast.progress import progress_bar
+from holdfast.progress import reported
 from holdfast.ranking import Ranking, check_size
 from holdfast.robustness import Exact, Judge, Robustness
 from holdfast.tensors import read_tensor
@@ -127,8 +126,6 @@ class _Question:
             raise unknown_name("effort", str(self.effort), get_args(Effort))
         if self.top is not None:
             check_size(self.top, "top")
-        if not (isinstance(self.progress, bool) or callable(self.progress)):
-            raise HoldfastError(f"progress must be True, False or a function, got {type(self.progress).__name__}.")
         if isinstance(self.names, str):
             raise HoldfastError("names must be one text for each feature, got one text.")
 
@@ -137,7 +134,7 @@ class _Question:
         cases = self._ask(subject)
         size = self._size(subject, cases)
         judge = self._judge(subject)
-        with self._bar(cases) as bar:
+        with reported(self.progress, f"ranking {cases.features.kind}") as bar:
             if _is_explainer(self.method):
                 explainer = self._explainer(subject, cases, size)
                 name = self.method if isinstance(self.method, str) else _name(explainer)
@@ -211,11 +208,6 @@ class _Question:
         shapes = ((cases.features.count,), tuple(cases.x.shape[1:]), tuple(cases.x.shape[2:]))
         alone = tuple(given.shape) in shapes and (given.ndim == 1 or len(given) != 1)
         return Ranking.by_score(cases, given[None] if alone or given.ndim == 1 else given, "scores")
-
-    def _bar(self, cases: Cases) -> Any:
-        if not isinstance(self.progress, bool):
-            return nullcontext(self.progress)
-        return progress_bar(f"ranking {cases.features.kind}", quiet=not self.progress)
 
 
 def _features(subject: Subject, features: str | None) -> Features | None:

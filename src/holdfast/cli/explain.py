@@ -17,6 +17,7 @@ from holdfast.cases import ANY, Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
 from holdfast.cli.own import subject_or_modality
+from holdfast.cli.show import progress_bar
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.explaining import explain_cases
@@ -25,7 +26,6 @@ from holdfast.modalities.modality import Subject
 from holdfast.modalities.shown import Stretch
 from holdfast.modalities.source import Source
 from holdfast.model_files import is_own
-from holdfast.progress import progress_bar
 from holdfast.table import Table
 from holdfast.table import text as plain_text
 from holdfast.templates import shade

@@ -14,14 +14,13 @@ from holdfast.cases import Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
 from holdfast.cli.own import subject_or_modality
-from holdfast.cli.show import print_radii, radius_text
+from holdfast.cli.show import print_radii, progress_bar, radius_text
 from holdfast.errors import HoldfastError
 from holdfast.explanation import question
 from holdfast.modalities.image import draw_changes
 from holdfast.modalities.modality import Subject
 from holdfast.modalities.source import Source
 from holdfast.model_files import is_own
-from holdfast.progress import progress_bar
 from holdfast.robustness import Radii
 
 app = typer.Typer(add_completion=False)

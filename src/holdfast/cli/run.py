@@ -20,6 +20,7 @@ from holdfast.cli.app import err
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.board import shown_progress, time_text
+from holdfast.cli.show import progress_bar
 from holdfast.cli.signals import SIGNALS
 from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.experiment import Engine, Store, Study, Summary, plan_of
@@ -28,7 +29,6 @@ from holdfast.experiment.build import build
 from holdfast.experiment.database import is_new
 from holdfast.experiment.toml import load
 from holdfast.files import shown
-from holdfast.progress import progress_bar
 from holdfast.prose import counted
 
 app = typer.Typer(add_completion=False)

@@ -114,6 +114,7 @@ class RobustnessRest(_RobustnessCriterion):
 
     robustness: Robustness = field(default_factory=Judge)
     name: ClassVar[str] = "robustness-rest"
+    title: ClassVar[str] = "Robustness-S̄r"
     higher_is_better: ClassVar[bool] = True
 
     def moving(self, relevant: Tensor) -> Tensor:
@@ -144,6 +145,7 @@ class RobustnessRelevant(_RobustnessCriterion):
 
     robustness: Robustness = field(default_factory=Judge)
     name: ClassVar[str] = "robustness-relevant"
+    title: ClassVar[str] = "Robustness-Sr"
     higher_is_better: ClassVar[bool] = False
 
     def moving(self, relevant: Tensor) -> Tensor:
