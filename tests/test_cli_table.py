@@ -146,7 +146,7 @@ def test_robustness_says_what_moves(call: Call) -> None:
             ["--row", 1, "--model", "model.pkl"],
             "is a pickle, which can run any code when it is opened: save XGBoost as",
         ),
-        (["--row", 1, "--model", "trees"], "--model must be adult-trees or a file of trees"),
+        (["--row", 1, "--model", "trees"], "--model must be adult-trees, a file of trees"),
         (["--row", 1, "--columns", "columns.json"], "the trees for Adult read its columns"),
         (["--row", 1, "--columns", "none.json"], "cannot read columns from none.json"),
         (["--row", 1, "--target", "rich"], "there is no class 'rich': use one of <=50K, >50K"),

@@ -20,7 +20,7 @@ from holdfast.files import MEGABYTE, reading
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*")
 _SCRIPTS = (".pt", ".ts", ".torchscript")
 _TREES = (".json", ".ubj", ".txt", ".skops")
-_PICKLES = (".pkl", ".pickle", ".joblib", ".pth", ".pt2", ".ckpt", ".bin")
+PICKLES = (".pkl", ".pickle", ".joblib", ".pth", ".pt2", ".ckpt", ".bin")
 _LARGEST = 65_536 * MEGABYTE
 
 
@@ -33,7 +33,7 @@ def is_own(name: str | None) -> bool:
     if name is None:
         return False
     known = name.partition(":")[0] in ("torchvision", "timm", "huggingface")
-    return Path(name).suffix.lower() in (*_SCRIPTS, ".onnx", *_PICKLES) or (
+    return Path(name).suffix.lower() in (*_SCRIPTS, ".onnx", *PICKLES) or (
         not known and _FUNCTION.fullmatch(name) is not None
     )
 
@@ -58,7 +58,7 @@ def load_model(name: str, weights: Path | None = None, device: str = "cpu") -> A
     suffix = Path(name).suffix.lower()
     if _FUNCTION.fullmatch(name) is not None:
         made = _called(name)
-    elif suffix in _PICKLES:
+    elif suffix in PICKLES:
         raise HoldfastError(
             f"{name} is a pickle or may hold one, which can run any code: name a function that builds the network, "
             "package.module:function, with --weights file.safetensors."

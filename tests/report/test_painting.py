@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from holdfast.analyses.result import bars, plain
+from holdfast.analyses.result import bars
 from holdfast.experiment.results import Results
 from holdfast.figures import move_legend, paint, plain, shorten
 from holdfast.palette import COLOURS, INK, OTHER, style, styles

@@ -24,7 +24,7 @@ from holdfast.modalities.modality import Modality, Subject, radius_facts
 from holdfast.modalities.rows import changed, described, plain_cells
 from holdfast.modalities.shown import Shown
 from holdfast.modalities.source import RowSource, Source
-from holdfast.model_files import is_own, load_model
+from holdfast.model_files import PICKLES, is_own, load_model
 from holdfast.models.trees import trees
 from holdfast.robustness import Judge, Radii
 from holdfast.table import Table
@@ -168,7 +168,7 @@ def _model(source: Source, columns: Columns, rows: RowSource) -> AskableModel:
     if name in (None, _EMBEDDED):
         return adult_trees(columns)
     assert name is not None
-    if is_own(name):
+    if is_own(name) and Path(name).suffix.lower() not in PICKLES:  # trees say how to save them without pickle
         made = as_model(load_model(name, source.weights, source.device), columns=columns, classes=rows.classes)
         if isinstance(made, TextModel):
             raise HoldfastError(f"{name} gives a model of texts, and the input is a row of a table.")
