@@ -129,8 +129,8 @@ def test_its_text_is_short_and_its_plot_has_the_mean() -> None:
     expected = f"Curve(Insertion, 4 cases, 2 sizes from 25% to 50%, mean {first:.4g} to {last:.4g}, by Grad(seed=0))"
     assert repr(curve) == expected
     [ax] = curve.plot().axes
-    assert [list(line.get_ydata()) for line in ax.lines[:4]] == curve.values.tolist()
-    assert list(ax.lines[4].get_ydata()) == pytest.approx([first, last])
+    assert [np.asarray(line.get_ydata()).tolist() for line in ax.lines[:4]] == curve.values.tolist()
+    assert np.asarray(ax.lines[4].get_ydata()).tolist() == pytest.approx([first, last])
     assert ax.get_ylabel() == "Insertion"
 
 
@@ -141,7 +141,7 @@ def test_a_plot_marks_sizes_with_censored_cases() -> None:
     plot = curve.plot()
     [ax] = plot.axes
     rings = ax.lines[-1]
-    assert (list(rings.get_xdata()), list(rings.get_ydata())) == ([2], [3])
+    assert (np.asarray(rings.get_xdata()).tolist(), np.asarray(rings.get_ydata()).tolist()) == ([2], [3])
     assert "ring: no change found in some cases" in ax.get_title(loc="left")
     assert plot._repr_png_()
     assert hf.Curve(torch.tensor([0.5]), values[:1, :1], values[:1, :1], "", "").plot()._repr_png_()

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -40,7 +41,7 @@ def test_measured_radii_are_drawn_one_by_one() -> None:
     cases = hf.TorchModel(small_net(), (0, 1)).ask(x)
     radii = hf.MinNorm(steps=10)(cases, hf.Grad()(cases).top([3, 6, 9, 12]))
     plot = radii.plot()
-    drawn = [value for line in plot.axes[0].lines for value in list(line.get_ydata())]
+    drawn = [value for line in plot.axes[0].lines for value in np.asarray(line.get_ydata()).tolist()]
     finite = radii.radius[~radii.radius.isinf()].tolist()
     assert set(finite) <= set(drawn)
     assert len(drawn) == radii.radius.numel()
@@ -55,7 +56,9 @@ def test_each_kind_has_its_own_mark() -> None:
     assert _labels(plot) == kinds
     [ax] = plot.axes
     marks = {str(line.get_label()): line for line in ax.lines}
-    assert list(marks["proven lower bound"].get_ydata()) == [1.5, 0.5], "not where the radius itself is proven"
+    assert np.asarray(marks["proven lower bound"].get_ydata()).tolist() == [1.5, 0.5], (
+        "not where the radius itself is proven"
+    )
     assert len({str(line.get_marker()) + str(line.get_markerfacecolor()) for line in ax.lines}) == 5
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "<b>", r"\$c\$", r"d\x1b"]
     assert plot._repr_png_()
