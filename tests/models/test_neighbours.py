@@ -128,6 +128,18 @@ def test_a_table_is_told_to_neighbours() -> None:
     torch.testing.assert_close(points(x), fitted(x))
 
 
+def test_a_judge_measures_rows_of_mixed_columns_from_decisions() -> None:
+    columns = people()
+    cases = hf.neighbours(columns.matrix(PEOPLE), [0, 1, 0, 1], columns=columns).ask(columns.encode(PEOPLE))
+    every = torch.ones(4, 1, len(columns.moving), dtype=torch.bool)
+    judged, exact = hf.Judge.quick()(cases, every), hf.ExactNeighbours()(cases, every)
+    assert judged.method.startswith("DecisionBased") or "DecisionBased" in " ".join(judged.notes)
+    assert bool(judged.witnessed.all())
+    assert bool((judged.radius >= exact.lower - 1e-9).all()), "the lower bounds without the domain hold"
+    numbers = hf.neighbours(*cloud(0)).ask(torch.zeros(1, 4))
+    assert "ExactNeighbours" in " ".join(hf.Judge()(numbers, torch.ones(1, 1, 4, dtype=torch.bool)).notes)
+
+
 @pytest.mark.parametrize(
     ("arguments", "more", "said"),
     [
