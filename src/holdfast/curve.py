@@ -141,6 +141,8 @@ def draw_curves(
         if bool(some.any()):
             ax.plot(sizes[some], mean[some], "o", markersize=9, fillstyle="none", color=style.colour)
     shares = next(iter(curves.values())).sizes.is_floating_point()
+    if not shares:
+        ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("relevant features, %" if shares else "relevant features")
 
 

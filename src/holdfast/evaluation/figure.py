@@ -49,7 +49,7 @@ def draw(
         for ax, (name, by_method) in zip(axes, curves.items(), strict=False):
             draw_curves(ax, by_method, styles, main, _banded(curves))
             better = "higher is better" if criteria[name].higher_is_better else "lower is better"
-            ax.set_title(f"{cut(plain(name))}: {better}", pad=height + 2)
+            ax.set_title(f"{cut(plain(name))}: {better}", pad=height + 5)
             above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
             ax.annotate("\n".join(map(plain, said[name])), (0, 1), xytext=(0, height), color=SOFT, fontsize=8, **above)
         for ax in axes[len(curves) :]:
