@@ -101,7 +101,8 @@ def _read(
 
 def _check_columns(model: AskableModel | TextModel, columns: Columns) -> None:
     """Refuse a model that was made without these columns: its points would be other numbers."""
-    if not isinstance(model, Model) or model.domain is None or tuple(model.columns) != columns.names:
+    features = None if isinstance(model, TextModel) else model.features
+    if features is None or features.names != columns.features().names:
         raise HoldfastError(
             "the model was made without these columns: pass the classifier itself, or make the model with columns=."
         )
