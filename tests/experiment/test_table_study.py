@@ -17,6 +17,7 @@ from holdfast.data.table_experiments import TableData
 from holdfast.experiment import Store, run
 from holdfast.experiment.build import build
 from holdfast.experiment.export import export
+from holdfast.experiment.plan import plan_of
 from holdfast.experiment.results import Results
 from holdfast.experiment.study import Study
 from holdfast.experiment.toml import load, named
@@ -216,6 +217,11 @@ def test_a_forest_is_trained_on_the_other_rows(tmp_path: Path) -> None:
         ('use = "tables"', REST.replace("first = 200, count = 50", "others = 0"), "or { others = N }, at most so many"),
         ('use = "tables"', OPTIONAL.replace("step = 1", "optional = true"), "it cannot be optional"),
         (
+            'use = "tables"\n[model]\nuse = "table-knn"\nrows = 50',
+            OPTIONAL.replace("optional = true", ""),
+            "TreeShap explains models that hf.trees made, got a NeighboursModel",
+        ),
+        (
             'use = "tables"\nroot = "wine"\ncount = 130\n[model]\nuse = "table-logistic"',
             REST.replace("first = 200", "first = 9"),
             "none of the 48 rows that are not explained is of class_0: set data.shuffle",
@@ -225,7 +231,7 @@ def test_a_forest_is_trained_on_the_other_rows(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:
     with pytest.raises(hf.HoldfastError, match=re.escape(words)):
-        _study(tmp_path, f"\n[data]\n{data}\n", rest)
+        plan_of(_study(tmp_path, f"\n[data]\n{data}\n", rest))
 
 
 def test_the_named_experiment_loads() -> None:

@@ -75,8 +75,6 @@ class Explainer(Settings, ABC):
         check_cases(cases)
         explainer = self.adapted(cases.model)
         check_access(explainer, cases.model, Explainer.registry)
-        if refusal := explainer.refusal(cases.model):
-            raise HoldfastError(refusal)
         ranking = explainer.rank(cases, progress)
         if explainer is self:
             return ranking

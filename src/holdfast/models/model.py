@@ -261,9 +261,13 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
         registry: All methods of the same kind.
 
     Raises:
-        HoldfastError: The model gives too little access; the message names methods that can be used.
+        HoldfastError: The model gives too little access, and the message names methods that can be used; or the method
+            is made for another kind of model.
     """
     if method.needs <= model.access:
+        refusal = getattr(method, "refusal", None)  # of an explainer that is made for one kind of model
+        if refusal is not None and (why := refusal(model)):
+            raise HoldfastError(why)
         return
     fitting = [name for name, cls in registry.classes().items() if _fits(cls, model)]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
