@@ -18,8 +18,11 @@ from holdfast.explainers.explainer import never_changed, uninformative_orders
 from holdfast.ranking import Ranking, features_of
 from holdfast.sizes import Size, size_of
 
-Valuation = Callable[[Tensor, Tensor, int], Estimate]
-"""``value(chosen, unchosen, turn)``: the values of ``unchosen [B, d]`` features, given ``chosen [B, d]`` ones."""
+Valuation = Callable[[Tensor, Tensor, int, Tensor], Estimate]
+"""``value(chosen, unchosen, turn, wanted)``: the values of ``unchosen [B, d]`` features, given ``chosen [B, d]`` ones.
+
+Only the order of the best ``wanted [B]`` features matters.
+"""
 
 
 def _within(size: Size, features: int) -> Size:
@@ -132,10 +135,11 @@ def _select(
     changed = torch.zeros_like(goal, dtype=torch.bool)
     # How many features are chosen after each turn is known at once: asking a GPU at every turn would make it wait.
     plan = list(zip(goal.tolist(), joins.tolist(), present.sum(1).tolist(), strict=True))
-    searched = False
-    for turn in range(max(-(-most // max(1, step)) for most, step, _ in plan)):
+    searched, turns = False, max(-(-most // max(1, step)) for most, step, _ in plan)
+    for turn in range(turns):
         unchosen = present & ~chosen
-        estimate = value(chosen, unchosen, turn)
+        wanted = unchosen.sum(1) if turn == turns - 1 else torch.minimum(joins, goal - taken)  # the rest follow at last
+        estimate = value(chosen, unchosen, turn, wanted)
         changed = changed | estimate.changed
         score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~unchosen, -math.inf)
         if turn == 0:
