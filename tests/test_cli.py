@@ -205,8 +205,19 @@ def test_list_tells_all_about_one(call: Call) -> None:
     assert "there is no name 'lime'" in call("list", "lime", code=2)[1]
 
 
+REFUSED = ("brute-force", "tree-shap")  # too many features, and no trees
+
+
+@pytest.mark.parametrize(("method", "message"), [("brute-force", "over most_subsets"), ("tree-shap", "hf.trees made")])
+def test_methods_that_do_not_fit_a_digit_say_so(call: Call, method: str, message: str, tmp_path: Path) -> None:
+    arguments = ("--digit", 0, "--method", method, "--features", "patches:4", "--out", tmp_path / "e.png")
+    assert message in call("explain", *arguments, code=2)[1]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [name for name in hf.Explainer.registry.makers() if not name.endswith("-paper")])
+@pytest.mark.parametrize(
+    "method", [name for name in hf.Explainer.registry.makers() if not name.endswith("-paper") and name not in REFUSED]
+)
 def test_explain_takes_every_method(call: Call, method: str, tmp_path: Path) -> None:
     out = ("--features", "patches:4", "--out", tmp_path / "e.png", "--json")
     answer = json.loads(call("explain", "--digit", 0, "--method", method, "--top", 5, *out)[0])

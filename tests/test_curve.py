@@ -120,3 +120,28 @@ def test_what_is_mixed_up_is_refused_in_one_sentence(arguments: dict[str, Any], 
     with pytest.raises(hf.HoldfastError, match=message) as caught:
         hf.trace(**{"cases": cases, "ranking": ranking, "criterion": hf.Insertion(), **arguments})
     assert "\n" not in str(caught.value)
+
+
+def test_its_text_is_short_and_its_plot_has_the_mean() -> None:
+    cases, ranking = _cases_and_ranking()
+    curve = hf.trace(cases, ranking, hf.Insertion(0.0), (0.25, 0.5))
+    first, last = curve.values.mean(0).tolist()
+    expected = f"Curve(Insertion, 4 cases, 2 sizes from 25% to 50%, mean {first:.4g} to {last:.4g}, by Grad(seed=0))"
+    assert repr(curve) == expected
+    [ax] = curve.plot().axes
+    assert [np.asarray(line.get_ydata()).tolist() for line in ax.lines[:4]] == curve.values.tolist()
+    assert np.asarray(ax.lines[4].get_ydata()).tolist() == pytest.approx([first, last])
+    assert ax.get_ylabel() == "Insertion"
+
+
+def test_a_plot_marks_sizes_with_censored_cases() -> None:
+    values = torch.tensor([[1.0, math.inf, 2.0], [1.0, 2.0, 2.0]])
+    curve = hf.Curve(torch.tensor([1, 2, 3]), values, torch.full_like(values, 4), "A\x1b(b)", "<script>$x$")
+    assert repr(curve) == r"Curve(A\x1b, 2 cases, 3 sizes from 1 to 3, mean 1 to 2, 1 censored, by <script>$x$)"
+    plot = curve.plot()
+    [ax] = plot.axes
+    rings = ax.lines[-1]
+    assert (np.asarray(rings.get_xdata()).tolist(), np.asarray(rings.get_ydata()).tolist()) == ([2], [3])
+    assert "ring: no change found in some cases" in ax.get_title(loc="left")
+    assert plot._repr_png_()
+    assert hf.Curve(torch.tensor([0.5]), values[:1, :1], values[:1, :1], "", "").plot()._repr_png_()

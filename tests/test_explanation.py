@@ -97,7 +97,7 @@ def test_nothing_is_proven_by_a_point_outside_the_box() -> None:
         (lambda: hf.FunctionModel(lambda x: 1 / 0).ask(torch.rand(1, 2)), "the model failed in its forward pass"),
         (
             lambda: hf.FunctionModel(lambda x: ["a"] * len(x)).ask(torch.rand(1, 2)),
-            "must return class numbers from 0, or scores, got texts",
+            "the function returns texts: give the names of all classes and decisions=True",
         ),
         (lambda: hf.FunctionModel(lambda x: x[:, 0]).ask(torch.rand(1, 2)), "the function must return scores"),
         (lambda: hf.Counterfactual(Constant()), "Counterfactual needs witnesses"),

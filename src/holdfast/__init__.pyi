@@ -18,7 +18,10 @@ from .domain import Domain as Domain
 from .entry import explain as explain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
+from .evaluation import Evaluation as Evaluation
+from .evaluation import compare as compare
 from .explainers.anchor import Anchor as Anchor
+from .explainers.brute_force import BruteForce as BruteForce
 from .explainers.counterfactual import Counterfactual as Counterfactual
 from .explainers.estimators import BoundaryNormals as BoundaryNormals
 from .explainers.estimators import Estimator as Estimator
@@ -38,6 +41,7 @@ from .explainers.propagation import Lrp as Lrp
 from .explainers.random import Random as Random
 from .explainers.removal import KernelShap as KernelShap
 from .explainers.removal import LeaveOneOut as LeaveOneOut
+from .explainers.tree_shap import TreeShap as TreeShap
 from .explanation import Explanation as Explanation
 from .features import Features as Features
 from .models.execution import Execution as Execution

@@ -11,12 +11,11 @@ from torch import nn
 
 from holdfast.cases import AskableModel
 from holdfast.columns import Columns
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, UnreadableError
 from holdfast.models.frame import Bound
 from holdfast.models.function import FunctionModel
 from holdfast.models.model import Model
 from holdfast.models.sklearn import from_sklearn
-from holdfast.models.sklearn.refusals import UnreadableError
 from holdfast.models.torch import TorchModel
 from holdfast.models.trees import trees
 from holdfast.text import TextModel, huggingface
@@ -51,7 +50,7 @@ def as_model(
     >>> from sklearn.linear_model import LogisticRegression
     >>> x, y = load_iris(return_X_y=True)
     >>> as_model(LogisticRegression(max_iter=500).fit(x, y), bounds=(0, 10))
-    TorchModel(Linear, bounds=(0, 10), output=not asked yet)
+    TorchModel(LinearScores, bounds=(0, 10), output=not asked yet)
 
     Args:
         model: The model.

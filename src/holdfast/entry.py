@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
-
-import torch
 
 from holdfast.as_model import as_model, reads_texts
 from holdfast.cases import AskableModel, Cases
+from holdfast.chunks import Progress
 from holdfast.columns import Columns
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.explainers.explainer import Explainer
@@ -22,9 +20,10 @@ from holdfast.inputs import SMALL, read_given, subject_of
 from holdfast.modalities.modality import Subject
 from holdfast.models.frame import Bound
 from holdfast.models.model import Access, Model
-from holdfast.progress import progress_bar
+from holdfast.progress import reported
 from holdfast.ranking import Ranking, check_size
-from holdfast.robustness import Judge, Robustness
+from holdfast.robustness import Exact, Judge, Robustness
+from holdfast.tensors import read_tensor
 from holdfast.text import TextModel
 
 Effort = Literal["quick", "default", "thorough"]
@@ -38,56 +37,43 @@ def explain(
     method: Any = None,
     features: Any = None,
     *,
-    label: Any = None,
     names: Sequence[str] | None = None,
     bounds: tuple[Bound, Bound] | None = None,
-    normalize: tuple[Bound, Bound] | None = None,
     classes: Sequence[str] = (),
     columns: Any = None,
     top: float | int | None = None,
     p: float = 2,
     effort: Effort = "quick",
-    judge: Robustness | None = None,
     seed: int = 0,
-    progress: bool | Callable[[int, int], None] = False,
+    progress: bool | Progress = False,
 ) -> Explanation:
-    """Explain why a model decides as it does about one input: its relevant features, and how hard they are to replace.
+    """Explain why a model decides as it does about one input.
 
     >>> import holdfast as hf
-    >>> digits = hf.data.mnist()
-    >>> why = hf.explain(hf.data.mnist_cnn(), digits.x[0])
-    >>> why.prediction, why.question
-    ('7 (100%)', 'why 7?')
-    >>> len(why.relevant), why.top(1)[0].rank
-    (157, 1)
+    >>> why = hf.explain(hf.data.mnist_cnn(), hf.data.mnist().x[0])
+    >>> why.prediction, why.question, why.size
+    ('7 (100%)', 'why 7?', 157)
 
     Afterwards: ``why.plot()``, ``why.top(20)``, ``why.to_frame()``, ``why.save("why.html")``.
 
     Args:
-        model: A torch module, a classifier of scikit-learn, XGBoost, LightGBM or CatBoost, a transformers classifier
-            with its tokenizer, a function of rows, or a model of holdfast. ``hf.as_model`` says how each is read.
-        x: One input: a tensor or an array of the shape that the model reads, with or without a first axis of length 1;
-            a picture of PIL or the path of an image file; a text; or a row of a table as a Series, a frame of one row,
-            a dict or an array.
-        target: The class asked about, for "why not this class?", by number or name. None: any other class is a change.
-        method: An explainer, its name such as ``"greedy-as"``, a ``Ranking``, or scores of anybody's attribution
-            method in the shape of the features or of ``x``. None: Greedy-AS; Greedy for tables, trees and neighbours.
-        features: What moves together: ``Features``, ids, or for images ``"pixels"``, ``"patches:16"`` or
-            ``"superpixels:50"``. None: pixels of small images, patches of others, words, columns.
-        label: The class to explain. None: the prediction.
+        model: A model of any library: ``hf.as_model`` says which, and how each is read.
+        x: One input: a tensor or an array, with or without a first axis of length 1; a picture of PIL or an image file;
+            a text; or a row of a table as a Series, a frame of one row, a dict or an array.
+        target: The class asked about, for "why not this class?", by number or name. None: any other class.
+        method: An explainer or its name; or a ``Ranking`` or scores of any attribution method, in the shape of the
+            features or of ``x``. None: Greedy-AS; Greedy for tables and for models without gradients.
+        features: What moves together: ``Features``, ids, or for images text such as ``"patches:16"``. None: pixels of
+            small images, patches of others, words, columns.
         names: Names of the features, one for each.
-        bounds: The box that inputs live in. None: 0 to 1 for pictures and for images with values from 0 to 1;
-            otherwise none.
-        normalize: ``(mean, std)`` for each channel, applied to inputs before a torch module.
+        bounds: The box that inputs live in. None: 0 to 1 for pictures and for images whose values lie there.
         classes: Names of the classes.
         columns: The table that the row is from, or its ``Columns``: ranges, scales, and what never changes.
-        top: The size of the relevant set: a share (float) or a number of features (int). None: a fifth of images, five
-            words, three columns.
+        top: The size of the relevant set: a share (float) or a number (int). None: a fifth, five words, three columns.
         p: The norm of changes: 1, 2 or infinity.
-        effort: ``"quick"``, ``"default"`` or ``"thorough"``: the presets of the explainer and of the judge.
-        judge: The robustness method that measures the radii. None: the judge of this effort.
+        effort: Presets of the explainer and of the judge: ``"quick"``, ``"default"`` or ``"thorough"``.
         seed: Seed of all random draws.
-        progress: Show a progress bar on stderr, or a function that is called with (done, total).
+        progress: Show a progress bar on stderr; or a function that is called with (done, total).
 
     Returns:
         The explanation.
@@ -95,38 +81,22 @@ def explain(
     Raises:
         HoldfastError: An argument is malformed, or the model does not take the input.
     """
-    _check(effort, top, progress)
-    table = None if columns is None else columns if isinstance(columns, Columns) else Columns.read(columns)
+    question = _Question(target, method, features, names, top, p, effort, seed, progress)
+    return question.answer(*_read(model, x, bounds, classes, columns))
+
+
+def _read(
+    model: Any, x: Any, bounds: tuple[Bound, Bound] | None, classes: Sequence[str], columns: Any
+) -> tuple[Subject, tuple[str, ...]]:
+    """Return the input with its model, and what was assumed about them."""
+    table = columns if columns is None or isinstance(columns, Columns) else Columns.read(columns)
     given = read_given(x, table, reads_texts(model))
     taken = isinstance(model, (Model, TextModel))
-    box = bounds if taken or bounds is not None or reads_texts(model) else given.bounds
-    known = as_model(model, box, normalize=normalize, classes=classes, columns=None if taken else table)
+    assumed = bounds is None and not taken and given.bounds is not None
+    known = as_model(model, given.bounds if assumed else bounds, classes=classes, columns=None if taken else table)
     if taken and table is not None:
         _check_columns(known, table)
-    subject = subject_of(known, given, table)
-    picked = (given.note,) if given.note and box is given.bounds else ()
-    cases = _ask(subject, target, features, label, names)
-    size = _size(subject, cases, top)
-    measure = _judge(subject, p, effort, seed) if judge is None else judge
-    with _bar(progress, f"ranking {cases.features.kind}") as ranking_bar:
-        if _is_explainer(method):
-            explainer = _explainer(method, subject, cases, size, p, effort, seed)
-            name = method if isinstance(method, str) else _name(explainer)
-            found = explain_cases(cases, name, explainer, measure, size, ranking_bar, seed=seed)[0]
-        else:
-            order = method if isinstance(method, Ranking) else Ranking.by_score(cases, _one(method, cases), "scores")
-            found = judge_ranking(cases, order.method, order, measure, size, ranking_bar, seed=seed)[0]
-    found = subject.modality.explained(subject, cases, found)
-    return replace(found, notes=(*picked, *found.notes), title=subject.title, display=subject.modality)
-
-
-def _check(effort: Any, top: Any, progress: Any) -> None:
-    if effort not in get_args(Effort):
-        raise unknown_name("effort", str(effort), get_args(Effort))
-    if top is not None:
-        check_size(top, "top")
-    if not (isinstance(progress, bool) or callable(progress)):
-        raise HoldfastError(f"progress must be True, False or a function, got {type(progress).__name__}.")
+    return subject_of(known, given, table), (given.note,) if assumed and given.note else ()
 
 
 def _check_columns(model: AskableModel | TextModel, columns: Columns) -> None:
@@ -137,18 +107,107 @@ def _check_columns(model: AskableModel | TextModel, columns: Columns) -> None:
         )
 
 
-def _ask(subject: Subject, target: Any, features: Any, label: Any, names: Sequence[str] | None) -> Cases:
-    """Return the input as one case, with the names of its features."""
-    if features is None or isinstance(features, str):
-        features = _features(subject, features)
-    cases = subject.model.ask(subject.x, label=label, target=target, features=features)
-    if names is None:
-        return cases
-    if isinstance(names, str):
-        raise HoldfastError("names must be one text for each feature, got one text.")
-    return subject.model.ask(
-        subject.x, cases.label, target, replace(cases.features, names=(tuple(str(name) for name in names),))
-    )
+@dataclass(frozen=True)
+class _Question:
+    """What is asked about one input, as ``explain`` takes it."""
+
+    target: Any
+    method: Any
+    features: Any
+    names: Sequence[str] | None
+    top: float | int | None
+    p: float
+    effort: Effort
+    seed: int
+    progress: bool | Progress
+
+    def __post_init__(self) -> None:
+        if self.effort not in get_args(Effort):
+            raise unknown_name("effort", str(self.effort), get_args(Effort))
+        if self.top is not None:
+            check_size(self.top, "top")
+        if isinstance(self.names, str):
+            raise HoldfastError("names must be one text for each feature, got one text.")
+
+    def answer(self, subject: Subject, assumed: tuple[str, ...]) -> Explanation:
+        """Explain the input."""
+        cases = self._ask(subject)
+        size = self._size(subject, cases)
+        judge = self._judge(subject)
+        with reported(self.progress, f"ranking {cases.features.kind}") as bar:
+            if _is_explainer(self.method):
+                explainer = self._explainer(subject, cases, size)
+                name = self.method if isinstance(self.method, str) else _name(explainer)
+                made = explain_cases(cases, name, explainer, judge, size, bar, seed=self.seed)[0]
+            else:
+                ranking = self._ranking(cases)
+                made = judge_ranking(cases, ranking.method, ranking, judge, size, bar, seed=self.seed)[0]
+        made = subject.modality.explained(subject, cases, made)
+        return replace(made, notes=(*assumed, *made.notes), title=subject.title, display=subject.modality)
+
+    def _ask(self, subject: Subject) -> Cases:
+        """Return the input as one case, with the names of its features."""
+        features = self.features
+        if features is None or isinstance(features, str):
+            features = _features(subject, features)
+        cases = subject.model.ask(subject.x, target=self.target, features=features)
+        if self.names is None:
+            return cases
+        flat: Any = tuple(map(str, self.names))  # as many as there are features
+        return subject.model.ask(subject.x, target=self.target, features=replace(cases.features, names=flat))
+
+    def _size(self, subject: Subject, cases: Cases) -> float | int:
+        """Return the size of the relevant set, which is never larger than there are features."""
+        count = cases.features.count
+        if self.top is None:
+            default = subject.modality.top
+            return min(default, count) if isinstance(default, int) else default
+        if isinstance(self.top, int) and self.top > count:
+            raise HoldfastError(f"top must be at most the {count} features there are, got {self.top}.")
+        return self.top
+
+    def _judge(self, subject: Subject) -> Robustness:
+        if self.effort == "quick":
+            return subject.modality.judge(self.p, self.seed)
+        return replace(Judge.default(self.p) if self.effort == "default" else Judge.thorough(self.p), seed=self.seed)
+
+    def _explainer(self, subject: Subject, cases: Cases, size: float | int) -> Explainer:
+        """Return the explainer: as it is given, or with the settings of this question."""
+        if isinstance(self.method, Explainer):
+            return self.method
+        made: Any = self._default(subject, cases)
+        if self.method is not None:
+            made = Explainer.registry.instance(self.method, Explainer)  # type: ignore[type-abstract]
+        # A whole order by searches from decisions takes minutes.
+        exact = isinstance(Judge(self.p).adapted(cases.model), Exact)
+        whole = subject.modality.ranks_all and (self.effort != "quick" or cases.model.smooth or exact)
+        settings: dict[str, Any] = {"budget": 1.0 if whole else size, "seed": self.seed}
+        known = {field.name for field in fields(made)}
+        if "robustness" in known:
+            settings["robustness"] = replace(made.robustness, p=self.p)
+        objective: Any = getattr(made, "objective", None)
+        if getattr(objective, "robustness", None) is not None:
+            settings["objective"] = replace(objective, robustness=replace(objective.robustness, p=self.p))
+        result: Explainer = replace(made, **{key: value for key, value in settings.items() if key in known})
+        return result
+
+    def _default(self, subject: Subject, cases: Cases) -> Explainer:
+        """Return the explainer that suits the model, of this effort."""
+        if subject.modality.explainer == "greedy" or cases.model.access < Access.GRADIENTS:
+            return Greedy()
+        if subject.sentences is not None:
+            return Explainer.registry.make(subject.modality.explainer)
+        return {"quick": GreedyAS.quick, "default": GreedyAS.default, "thorough": GreedyAS.thorough}[self.effort]()
+
+    def _ranking(self, cases: Cases) -> Ranking:
+        """Return the ranking that is given, or that of the scores."""
+        if isinstance(self.method, Ranking):
+            return self.method
+        given = self.method if hasattr(self.method, "shape") else read_tensor(self.method, "scores")
+        # Scores of one input may lack the first axis.
+        shapes = ((cases.features.count,), tuple(cases.x.shape[1:]), tuple(cases.x.shape[2:]))
+        alone = tuple(given.shape) in shapes and (given.ndim == 1 or len(given) != 1)
+        return Ranking.by_score(cases, given[None] if alone or given.ndim == 1 else given, "scores")
 
 
 def _features(subject: Subject, features: str | None) -> Features | None:
@@ -164,51 +223,9 @@ def _features(subject: Subject, features: str | None) -> Features | None:
     return subject.modality.features(features, subject.x, subject.sentences, subject.columns)
 
 
-def _size(subject: Subject, cases: Cases, top: float | int | None) -> float | int:
-    """Return the size of the relevant set, which is never larger than there are features."""
-    if top is None:
-        default = subject.modality.top
-        return min(default, cases.features.count) if isinstance(default, int) else default
-    if isinstance(top, int) and top > cases.features.count:
-        raise HoldfastError(f"top must be at most the {cases.features.count} features there are, got {top}.")
-    return top
-
-
-def _judge(subject: Subject, p: float, effort: Effort, seed: int) -> Robustness:
-    if effort == "quick":
-        return subject.modality.judge(p, seed)
-    return replace(Judge.default(p) if effort == "default" else Judge.thorough(p), seed=seed)
-
-
 def _is_explainer(method: Any) -> bool:
     given = isinstance(method, (str, Explainer)) or method is None
     return given or (isinstance(method, type) and issubclass(method, Explainer))
-
-
-def _explainer(
-    method: Any, subject: Subject, cases: Cases, size: float | int, p: float, effort: Effort, seed: int
-) -> Explainer:
-    """Return the explainer: as it is given, or with the settings of this question."""
-    if isinstance(method, Explainer):
-        return method
-    if method is not None:
-        made: Any = Explainer.registry.instance(method, Explainer)  # type: ignore[type-abstract]
-    elif subject.modality.explainer == "greedy" or cases.model.access < Access.GRADIENTS:
-        made = Greedy()
-    elif subject.sentences is not None:
-        made = Explainer.registry.make(subject.modality.explainer)
-    else:
-        made = {"quick": GreedyAS.quick, "default": GreedyAS.default, "thorough": GreedyAS.thorough}[effort]()
-    known = {field.name for field in fields(made)}
-    budget = 1.0 if subject.modality.ranks_all else size
-    settings: dict[str, Any] = {"budget": budget, "seed": seed}
-    if "robustness" in known:
-        settings["robustness"] = replace(made.robustness, p=p)
-    objective: Any = getattr(made, "objective", None)
-    if getattr(objective, "robustness", None) is not None:
-        settings["objective"] = replace(objective, robustness=replace(objective.robustness, p=p))
-    result: Explainer = replace(made, **{key: value for key, value in settings.items() if key in known})
-    return result
 
 
 def _name(explainer: Explainer) -> str:
@@ -219,15 +236,3 @@ def _name(explainer: Explainer) -> str:
         if replace(made, **changes) == explainer:
             return f"{explainer.name}-{preset}"
     return explainer.name
-
-
-def _one(scores: Any, cases: Cases) -> Any:
-    """Return scores with a first axis, which those of one input may lack."""
-    given = scores if hasattr(scores, "shape") else torch.as_tensor(scores)
-    shape = tuple(given.shape)
-    alone = shape in ((cases.features.count,), tuple(cases.x.shape[1:]), tuple(cases.x.shape[2:]))
-    return given[None] if (alone and shape[:1] != (1,)) or len(shape) == 1 else given
-
-
-def _bar(progress: bool | Callable[[int, int], None], title: str) -> Any:
-    return nullcontext(progress) if callable(progress) else progress_bar(title, quiet=not progress)

@@ -83,40 +83,49 @@ def judge_ranking(
         random = _random(cases, relevant, seed)
         subsets += [random, ~random, torch.ones_like(relevant)]
     radii = judge(cases, torch.cat(subsets, 1), progress=progress)
-    model = cases.model
-    before = model.probabilities(model(cases.x, exact=True)).gather(1, cases.label[:, None])[:, 0]
-    after = model.probabilities(model(radii.witness.flatten(0, 1), exact=True))
-    after = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius)
-    after = after.masked_fill(radii.new_class < 0, math.nan)
+    chance, sizes = _probabilities(cases, radii), relevant.sum(2)[:, 0].tolist()
     return [
-        Explanation(
-            method=method,
-            x=cases.x[case].cpu(),
-            features=cases[case].features.bind(cases.x[:1].cpu()),
-            classes=model.classes,
-            label=int(cases.label[case]),
-            target=int(cases.target[case]),
-            order=tuple(ranking.order[case, : int(ranking.count[case])].tolist()),
-            size=int(relevant[case, 0].sum()),
-            radius=_pair(radii.radius[case]),
-            new_class=_whole_pair(radii.new_class[case]),
-            moves=(radii.witness[case, :2] - cases.x[case]).cpu(),
-            probability=float(before[case]),
-            new_probability=_pair(after[case]),
-            bound=radii.bound,
-            proven=(bool(radii.proven[case, MOVED]), bool(radii.proven[case, HELD])),
-            lower=_pair(radii.lower[case]),
-            witness=None if model.domain is None else radii.witness[case, :2].cpu(),
-            baselines=None if seed is None else _baselines(radii, case),
-            uncertain=None if ranking.uncertain is None else float(ranking.uncertain[case]),
-            judging=radii.queries,
-            notes=_notes(ranking, radii, case, int(relevant[case, 0].sum())),
-            explainer=ranking.method,
-            judge=radii.method,
-            p=float(judge.p),
-        )
+        replace(_explanation(cases, ranking, radii, case, sizes[case], chance[case]), method=method, p=float(judge.p))
         for case in range(len(cases))
     ]
+
+
+def _probabilities(cases: Cases, radii: Radii) -> Tensor:
+    """Return the probability of each label, and of the new classes after the changes, ``[B, 1 + K]``; NaN for none."""
+    model = cases.model
+    before = model.probabilities(model(cases.x, exact=True)).gather(1, cases.label[:, None])
+    after = model.probabilities(model(radii.witness.flatten(0, 1), exact=True))
+    after = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius)
+    return torch.cat([before, after.masked_fill(radii.new_class < 0, math.nan)], 1)
+
+
+def _explanation(cases: Cases, ranking: Ranking, radii: Radii, case: int, size: int, chance: Tensor) -> Explanation:
+    """Return the explanation of one case; its first two radii are of the relevant features and of all others."""
+    return Explanation(
+        method="",
+        x=cases.x[case].cpu(),
+        features=cases[case].features.bind(cases.x[:1].cpu()),
+        classes=cases.model.classes,
+        label=int(cases.label[case]),
+        target=int(cases.target[case]),
+        order=tuple(ranking.order[case, : int(ranking.count[case])].tolist()),
+        size=size,
+        radius=_pair(radii.radius[case]),
+        new_class=_whole_pair(radii.new_class[case]),
+        moves=(radii.witness[case, :2] - cases.x[case]).cpu(),
+        probability=float(chance[0]),
+        new_probability=_pair(chance[1:]),
+        bound=radii.bound,
+        proven=(bool(radii.proven[case, MOVED]), bool(radii.proven[case, HELD])),
+        lower=_pair(radii.lower[case]),
+        witness=None if cases.model.domain is None else radii.witness[case, :2].cpu(),
+        baselines=None if radii.radius.shape[1] == 2 else _baselines(radii, case),
+        uncertain=None if ranking.uncertain is None else float(ranking.uncertain[case]),
+        judging=radii.queries,
+        notes=_notes(ranking, radii, case, size),
+        explainer=ranking.method,
+        judge=radii.method,
+    )
 
 
 def _random(cases: Cases, relevant: Tensor, seed: int) -> Tensor:

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 
 from holdfast.errors import HoldfastError, first_line
 from holdfast.files import shown, write_bytes
@@ -32,7 +34,6 @@ _ACROSS = 3  # columns of a legend
 _LONGEST = 30  # letters of a label
 _ESCAPE = "\\"  # half of an escaped dollar must not be left at the end
 _STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -53,6 +54,20 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "holdfast",  # the same figure gives the same file
 }
+_FONTS = (
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Source Han Sans",
+    "WenQuanYi Zen Hei",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Noto Sans Devanagari",
+    "Nirmala UI",
+    "Noto Sans Thai",
+)
 _UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {"CreationDate": None}}
 
 
@@ -64,6 +79,7 @@ class Plot(Figure):
     Args:
         width: The width in inches.
         height: The height in inches.
+        layout: None if axes are placed by hand.
     """
 
     def __init__(
@@ -126,8 +142,15 @@ def house() -> Iterator[None]:
     """Use the style of the house inside the block, whatever the caller's settings of matplotlib are."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)
+        mpl.rcParams.update(_STYLE | {"font.family": ["sans-serif", *_other_scripts()]})
         yield
+
+
+@cache
+def _other_scripts() -> tuple[str, ...]:
+    """Return the fonts of this machine that have letters which matplotlib's own font lacks."""
+    installed = {font.name for font in fontManager.ttflist}
+    return tuple(name for name in _FONTS if name in installed)
 
 
 def plain(name: str) -> str:

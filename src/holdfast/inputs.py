@@ -130,7 +130,9 @@ def _with_first_axis(model: AskableModel, x: Tensor) -> Tensor:
             errors.append(error)
         else:
             return form
-    raise HoldfastError(f"the model does not take one input of shape {tuple(x.shape)}: {errors[0]}") from errors[0]
+    raise HoldfastError(
+        f"the model cannot be asked about one input of shape {tuple(x.shape)}: {errors[0]}"
+    ) from errors[0]
 
 
 def _row(x: Any, columns: Columns) -> Tensor:

@@ -34,6 +34,20 @@ def listed(words: Sequence[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
+def brief(text: str, most: int = 60) -> str:
+    """Return a text in one line of at most so many letters, with escapes in place of what is not shown.
+
+    >>> brief("IntegratedGradients(steps=10)", most=24)
+    'IntegratedGradients(ste…'
+
+    Args:
+        text: Any text, such as the settings of a method.
+        most: The most letters.
+    """
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def capital(words: str) -> str:
     """Return words with a capital first letter."""
     return words[:1].upper() + words[1:]

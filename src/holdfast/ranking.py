@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,11 +14,17 @@ from torch import Tensor
 from holdfast.cases import Cases, check_cases
 from holdfast.draws import generator
 from holdfast.errors import HoldfastError
-from holdfast.settings import read_setting
+from holdfast.features import Features
+from holdfast.palette import INK, RELEVANT
+from holdfast.prose import brief, counted
+from holdfast.settings import Count, read_setting
 from holdfast.sizes import Sizes, read_sizes, size_of
 from holdfast.sizes import check_size as check_size
 from holdfast.sizes import size_text as size_text
 from holdfast.tensors import read_tensor
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot  # imports matplotlib
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,46 @@ class Ranking:
         every = torch.arange(self.order.shape[1], device=self.order.device)
         if not bool((self.order.sort(1).values == every).all()):
             raise HoldfastError(f"order must name each of the {len(every)} features of a case once.")
+
+    def __repr__(self) -> str:
+        least, most = (int(end) for end in self.count.aminmax()) if len(self) else (0, 0)
+        features = counted(most, "feature") if least == most else f"{least} to {most} features"
+        facts = [f"{counted(int(self.uninformative.sum()), 'case')} without an order"]
+        parts = [counted(len(self), "case"), features, *(facts if bool(self.uninformative.any()) else [])]
+        return f"Ranking({', '.join(parts)}{f', by {brief(self.method)}' if self.method else ''})"
+
+    def plot(self, case: int = 0, features: Features | Cases | None = None, top: int = 20) -> Plot:
+        """Draw the scores of the first features of one case as bars, the most relevant one on top.
+
+        Args:
+            case: The index of the case.
+            features: The features, or the cases, whose names are shown. Default: the numbers of the features.
+            top: How many features to draw at most.
+
+        Raises:
+            HoldfastError: There is no such case, or the features are not those of the ranking.
+        """
+        from holdfast.figures import Plot, cut, house, plain  # imports matplotlib
+
+        case, top = read_setting(case, int, "case"), read_setting(top, Count, "top")
+        if not 0 <= case < len(self):
+            raise HoldfastError(f"case must be from 0 to {len(self) - 1}, got {case}.")
+        named = features.features if isinstance(features, Cases) else features
+        if named is not None and (not isinstance(named, Features) or named.count != self.order.shape[1]):
+            got = named.count if isinstance(named, Features) else type(named).__name__
+            raise HoldfastError(f"expected the {self.order.shape[1]} features of the ranking or its cases, got {got}.")
+        first = self.order[case, : min(top, int(self.count[case]))].tolist()
+        names = [f"feature {one}" if named is None else named.name(one, case) for one in first]
+        plot = Plot(height=0.9 + 0.21 * len(first))
+        with house():
+            [ax] = plot.panels()
+            ax.barh(range(len(first)), self.scores[case].cpu()[first].tolist(), color=RELEVANT)
+            ax.set_yticks(range(len(first)), [cut(plain(name), 44) for name in names])
+            ax.set_ylim(len(first) - 0.5, -0.5)
+            ax.axvline(0, color=INK, linewidth=0.8)
+            ax.set_xlabel("score")
+            ax.set_title(f"First {len(first)} of {counted(int(self.count[case]), 'feature')}, case {case}")
+        return plot
 
     def __len__(self) -> int:
         return len(self.order)
@@ -158,19 +204,29 @@ def _is_empty(size: float | int) -> bool:
     return isinstance(size, float) and size == 0
 
 
+def fits_scores(cases: Cases, given: Sequence[int]) -> bool:
+    """Return whether scores of this shape can order the features of these cases, as ``Ranking.by_score`` reads them."""
+    shape, given = tuple(cases.x.shape), tuple(given)
+    if given == (len(cases), cases.features.count):
+        return True
+    if len(given) == 3 and len(shape) == 4:
+        given = (given[0], 1, *given[1:])
+    alike = len(given) == len(shape) and given[0] == shape[0]
+    return alike and all(ours in (1, theirs) for ours, theirs in zip(given, shape, strict=True))
+
+
 def _feature_scores(cases: Cases, given: Any) -> Tensor:
     """Return scores ``[B, d]``; scores of coordinates are summed over each feature."""
     scores = read_tensor(given, "scores", "a tensor or an array [B, d]").to(cases.x.device)
     shape_given = tuple(scores.shape)
     scores = scores if scores.is_floating_point() else scores.to(cases.x)
     expected, shape = (len(cases), cases.features.count), tuple(cases.x.shape)
+    if not fits_scores(cases, shape_given):
+        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {shape_given}.")
     if scores.shape == expected:
         return scores
     if scores.ndim == 3 and len(shape) == 4:
         scores = scores[:, None]  # a map of an image has one channel
-    fits = scores.ndim == len(shape) and len(scores) == shape[0]
-    if not fits or any(ours not in (1, theirs) for ours, theirs in zip(scores.shape, shape, strict=True)):
-        raise HoldfastError(f"scores must be [B, d] = {expected} or of the inputs' shape {shape}, got {shape_given}.")
     if scores[0].numel() == 1 < cases.x[0].numel():
         raise HoldfastError(f"scores of shape {shape_given} give all features of a case the same score.")
     # Channels that share a feature stay one channel: their score counts once.

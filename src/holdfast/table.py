@@ -8,6 +8,9 @@ import math
 import re
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import combining, east_asian_width
+
+from holdfast.prose import visible
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,19 @@ class Table:
         return "\n".join(
             [f"## {markdown_text(self.title)}", "", *lines, *(["", markdown_text(self.note)] if self.note else [])]
         )
+
+    def plain(self) -> str:
+        """Return the columns and rows as lines of text, aligned, without title and note.
+
+        >>> print(Table("areas", "Areas", ("method", "area"), (("Grad", 1.5), ("IG", 12.25))).plain())
+        method  area
+        Grad    1.50
+        IG      12.2
+        """
+        cells = [[_one_line(text(cell)) for cell in row] for row in (self.columns, *self.rows)]
+        widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+        lines = [[cell + " " * (w - _width(cell)) for cell, w in zip(row, widths, strict=True)] for row in cells]
+        return "\n".join("  ".join(line).rstrip() for line in lines)
 
     def latex(self) -> str:
         """Return the table in LaTeX for the package booktabs, with the best of a column in bold."""
@@ -143,6 +159,15 @@ def text(cell: Cell) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     return number(cell) if isinstance(cell, float) else str(cell)
+
+
+def _one_line(words: str) -> str:
+    return " ".join(visible(words).split())
+
+
+def _width(words: str) -> int:
+    """Return how many columns of a terminal a text takes: none for marks above letters, two for wide letters."""
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in words)
 
 
 def markdown_text(words: str) -> str:

@@ -42,14 +42,15 @@ def read_tensor(given: Any, name: str, expected: str = "a tensor or an array") -
 
 
 def _native(given: Any) -> Any:
-    """Return arrays in a form that torch accepts: forward strides and the byte order of the machine."""
+    """Return arrays in a form that torch accepts: writable, with forward strides and the byte order of the machine."""
     if isinstance(given, Tensor):
         return given
     array = np.asarray(given) if hasattr(given, "__array__") else given
     if not isinstance(array, np.ndarray) or not array.ndim:
         return given
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    return array.copy() if any(stride < 0 for stride in array.strides) else array
+    readable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
+    return array if readable else array.copy()  # pandas gives arrays that must not be written to
 
 
 def _without_values(read: Tensor) -> str | None:

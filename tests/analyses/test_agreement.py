@@ -44,7 +44,7 @@ def test_precision_and_average_precision_by_hand(tmp_path: Path) -> None:
     assert row["p@1"] == 0.5
     assert row["mAP"] == pytest.approx((0.5 + 5 / 6) / 2)
     assert row["F1 between people"] == pytest.approx((0.5 + 2 / 3 + 2 / 3) / 3)
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
 
 
 def test_more_places_than_features_are_misses(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_diagnostics_hold_one_search_against_the_judge() -> None:
     with pytest.raises(hf.HoldfastError, match="sizes must rise"):
         diagnostics(cases, hf.Grad()(cases), sizes=(0.5, 0.1))
     assert [row["held"] for row in result.table()] == list(sizes)
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
     with pytest.raises(hf.HoldfastError, match="at least two seeds"):
         diagnostics(cases, hf.Grad()(cases), seeds=1)
 
@@ -42,7 +42,7 @@ def test_diagnostics_of_nothing_found_are_none_and_not_zero() -> None:
     assert row["censored by the judge"] == 1
     assert row["one search / judge, mean"] is None
     assert row["largest / smallest of seeds, mean"] is None
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
 
 
 def test_a_judge_that_found_nothing_is_no_ratio() -> None:

@@ -26,7 +26,7 @@ def test_reference_values_are_the_areas_of_the_criteria() -> None:
     assert rows[0]["draws"] == 2
     assert {row["rank"] for row in rows if row["reference"] == "0" and row["criterion"] == "Insertion"} == {1, 2}
     for criterion in (0, 1):
-        result.plot(Figure().add_subplot(), criterion)
+        result.draw(Figure().add_subplot(), criterion)
 
 
 def test_the_best_insertion_is_high_and_the_best_deletion_low() -> None:

@@ -17,6 +17,6 @@ def test_runtime_counts_rows_and_seconds() -> None:
     assert rows["IG"]["rows a case"] == rows["IG"]["of them with gradient"] == 7
     assert 0 < rows["IG"]["fastest"] <= rows["IG"]["s a case"] <= rows["IG"]["slowest"]
     assert rows["IG"]["repetitions"] == 2
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
     with pytest.raises(hf.HoldfastError, match="at least one explainer"):
         runtime(small_cases(), {})

@@ -86,7 +86,7 @@ def test_sanity_sees_who_looks_at_the_network() -> None:
     assert float(mean[2].nan_to_num(0).abs().max()) < 0.7
     assert len([note for note in result.notes if note.startswith("Greedy-AS")]) == int(lost.sum())
     assert len(result.table()) == 9
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
     assert len(sanity(cases, {"Grad": hf.Grad()}).stages) == 1
 
 

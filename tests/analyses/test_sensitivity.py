@@ -83,6 +83,6 @@ def test_an_explanation_that_never_changes_is_not_sensitive() -> None:
     result = sensitivity(small_cases(), {"constant": Constant()}, samples=3)
     assert not bool(result.values.any())
     assert result.table()[0]["sensitivity"] == 0
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
     with pytest.raises(hf.HoldfastError, match="radius > 0"):
         sensitivity(small_cases(), {"constant": Constant()}, radius=0)

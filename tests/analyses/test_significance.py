@@ -7,11 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy import stats
 
 import holdfast as hf
 from holdfast.analyses import bootstrap, holm, significance
+from holdfast.palette import OTHER, RELEVANT
 
 
 def _values(cases: int = 30) -> dict[str, dict[str, torch.Tensor]]:
@@ -65,7 +67,7 @@ def test_wins_draws_and_losses_follow_the_direction_of_the_criterion() -> None:
     assert told == {("S̄r", "weak"): "win", ("S̄r", "same"): "draw", ("Sr", "weak"): "win", ("Sr", "strong"): "loss"}
     assert result.counts() == {"win": 2, "draw": 1, "loss": 1, "undefined": 0}
     assert len(result.table()) == 4
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
 
 
 def test_an_interval_holds_the_mean_and_shrinks_with_cases() -> None:
@@ -94,7 +96,7 @@ def test_one_case_is_undefined_and_not_a_draw() -> None:
     assert row["p"] is None
     assert row["low"] is None
     assert row["gain"] == 1
-    result.plot(Figure().add_subplot())
+    result.draw(Figure().add_subplot())
 
 
 def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
@@ -135,3 +137,25 @@ def test_what_does_not_pair_is_refused() -> None:
         significance({"S̄r": {"ours": torch.ones(3)}}, "ours", HIGHER)
     with pytest.raises(hf.HoldfastError, match="needs values of 'mine'"):
         significance({"S̄r": {"ours": torch.ones(3)}}, "mine", HIGHER)
+
+
+def test_every_pair_is_tested_and_corrected_together() -> None:
+    drawn = torch.rand(3, 20, generator=torch.Generator().manual_seed(0))
+    values = {"A": {name: drawn[place] + place for place, name in enumerate("xyz")}}
+    tests = significance(values, None, {"A": True})
+    assert [(c.method, c.other) for c in tests.comparisons] == [("x", "y"), ("x", "z"), ("y", "z")]
+    alone = significance(values, "x", {"A": True}).comparisons
+    assert [c.p_t for c in tests.comparisons[:2]] == [c.p_t for c in alone]
+    assert [c.holm_t for c in tests.comparisons] == holm([c.p_t for c in tests.comparisons])
+
+
+def test_its_figure_shows_which_differences_hold() -> None:
+    noise = torch.rand(20, generator=torch.Generator().manual_seed(0))
+    values = {name: {"$a$": noise, "b": noise + 1 + 0.1 * noise.flip(0), "c": noise.flip(0)} for name in ("A", "B")}
+    tests = significance(values, "$a$", {"A": True, "B": False})
+    plot = tests.plot()
+    assert [ax.get_title(loc="left") for ax in plot.axes] == ["A", "B"]
+    for ax in plot.axes:
+        assert [patch.get_facecolor() for patch in ax.patches] == [to_rgba(RELEVANT), to_rgba(OTHER)]
+        assert ax.get_xlabel() == r"gain of \$a\$"
+    assert plot._repr_png_()

@@ -96,7 +96,7 @@ class Drawn(Result):
     def table(self) -> list[Row]:
         return [{"method": name, "value": value} for name, value in self.values.items()]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         ax.bar(list(self.values), list(self.values.values()))
 
 
@@ -138,7 +138,7 @@ def _define() -> None:
 
         @classmethod
         def figures(cls, result: Drawn) -> dict[str, Draw]:
-            return {"A drawing": result.plot}
+            return {"A drawing": result.draw}
 
     @dataclass(frozen=True)
     class MeasuredAnalysis(Analysis):

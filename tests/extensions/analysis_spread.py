@@ -25,7 +25,7 @@ class Spread(Result):
     def table(self) -> list[Row]:
         return [{"method": name, "spread": mean} for name, mean in self.means.items()]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         ax.bar(list(self.means), list(self.means.values()))
 
 
@@ -57,4 +57,4 @@ class SpreadAnalysis(Analysis):
 
     @classmethod
     def figures(cls, result: Spread) -> dict[str, Draw]:
-        return {"Spread of scores": result.plot}
+        return {"Spread of scores": result.draw}

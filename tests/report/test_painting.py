@@ -10,10 +10,11 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from holdfast.analyses.result import bars, plain
+from holdfast.analyses.result import bars
 from holdfast.experiment.results import Results
+from holdfast.figures import move_legend, paint, plain, shorten
 from holdfast.palette import COLOURS, INK, OTHER, style, styles
-from holdfast.report.painting import move_legend, paint, shorten, swatch
+from holdfast.report.painting import swatch
 
 NAMES = ["Main", "Grad", "_b $x$", "Other"]
 NEUTRAL = {"#000000", "#ffffff", INK, OTHER}  # axes, letters, and bars of what is no method

@@ -1,4 +1,4 @@
-"""Analyses of many rankings and curves. Each function returns a result with ``table()`` and ``plot(ax)``."""
+"""Analyses of many rankings and curves. Each function returns a result with ``table()`` and ``plot()``."""
 
 from holdfast.analyses.agreement import Agreement as Agreement
 from holdfast.analyses.agreement import Marks as Marks

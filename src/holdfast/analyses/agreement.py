@@ -128,7 +128,7 @@ class Agreement(Result):
             rows.append(row | {"F1 between people": self.between_people, "marked nothing": self.marked_nothing})
         return rows
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         """Draw the mean average precision of each ranking with its interval."""
         bars(ax, list(self.methods), *means(self.average_precision), "mAP")
         ax.set_xlim(0, 1)
@@ -273,4 +273,4 @@ class AgreementAnalysis(Analysis):
 
     @classmethod
     def figures(cls, result: Agreement) -> dict[str, Draw]:
-        return {"Mean average precision": result.plot}
+        return {"Mean average precision": result.draw}

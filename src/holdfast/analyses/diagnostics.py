@@ -94,7 +94,7 @@ class Diagnostics(Result):
             for place, size in enumerate(self.sizes)
         ]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         gap = self.gap().flatten(0, 1)
         columns = [gap[:, place] for place in range(gap.shape[1])]
         low, high = ([sign * float(_nanmax(sign * column)) for column in columns] for sign in (-1, 1))
@@ -229,4 +229,4 @@ class DiagnosticsAnalysis(Analysis):
 
     @classmethod
     def figures(cls, result: Diagnostics) -> dict[str, Draw]:
-        return {"Radius of a single search over the judge's": result.plot}
+        return {"Radius of a single search over the judge's": result.draw}

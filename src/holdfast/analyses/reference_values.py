@@ -69,7 +69,7 @@ class ReferenceValues(Result):
             for m, method in enumerate(self.methods)
         ]
 
-    def plot(self, ax: Any, criterion: int = 0) -> None:
+    def draw(self, ax: Any, criterion: int = 0) -> None:
         """Draw the rank of every method over the references.
 
         Args:
@@ -212,6 +212,6 @@ class ReferenceAnalysis(Analysis):
     @classmethod
     def figures(cls, result: ReferenceValues) -> dict[str, Draw]:
         return {
-            "Rank by Insertion": lambda axes: result.plot(axes, 0),
-            "Rank by Deletion": lambda axes: result.plot(axes, 1),
+            "Rank by Insertion": lambda axes: result.draw(axes, 0),
+            "Rank by Deletion": lambda axes: result.draw(axes, 1),
         }

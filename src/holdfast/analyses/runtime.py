@@ -53,7 +53,7 @@ class Runtime(Result):
             for name, seconds in self.seconds.items()
         ]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         middle, low, high = ([row[key] for row in self.table()] for key in ("s a case", "fastest", "slowest"))
         bars(ax, list(self.seconds), middle, low, high, "seconds a case")
         ax.set_xscale("log")
@@ -136,4 +136,4 @@ class RuntimeAnalysis(Analysis):
 
     @classmethod
     def figures(cls, result: Runtime) -> dict[str, Draw]:
-        return {"Seconds a case": result.plot}
+        return {"Seconds a case": result.draw}

@@ -63,7 +63,7 @@ class Sanity(Result):
             for s, stage in enumerate(self.stages)
         ]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         lines(ax, self.explainers, self.stages, self.correlation.nanmean(2).tolist())
         ax.axhline(0, color=INK, linewidth=0.8)
         ax.set_ylabel("rank correlation with the trained network")
@@ -304,4 +304,4 @@ class SanityAnalysis(Analysis):
 
     @classmethod
     def figures(cls, result: Sanity) -> dict[str, Draw]:
-        return {"Rank correlation after re-initialisation": result.plot}
+        return {"Rank correlation after re-initialisation": result.draw}

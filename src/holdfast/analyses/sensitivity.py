@@ -61,7 +61,7 @@ class Sensitivity(Result):
             for name, mean, low, high, excluded in rows
         ]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         bars(ax, list(self.explainers), *means(self.values), "sensitivity")
         ax.set_xlim(0, 1)
 
@@ -200,4 +200,4 @@ class SensitivityAnalysis(Analysis):
 
     @classmethod
     def figures(cls, result: Sensitivity) -> dict[str, Draw]:
-        return {"Sensitivity": result.plot}
+        return {"Sensitivity": result.draw}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +15,10 @@ from torch import Tensor
 from holdfast.analyses.intervals import Sampled, bootstraps
 from holdfast.analyses.result import Result, Row, bars, known
 from holdfast.errors import HoldfastError
-from holdfast.palette import INK
+from holdfast.palette import INK, OTHER, RELEVANT
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot  # imports matplotlib
 
 Verdict = Literal["win", "draw", "loss", "undefined"]
 """The outcome of a comparison for the first method; undefined if there are fewer than two pairs."""
@@ -127,24 +131,53 @@ class Significance(Result):
         kinds: tuple[Verdict, ...] = ("win", "draw", "loss", "undefined")
         return {kind: verdicts.count(kind) for kind in kinds}
 
-    def plot(self, ax: Any) -> None:
-        """Draw the gain over each other method with its interval."""
-        names = [f"{c.other}, {c.criterion}" for c in self.comparisons]
+    def draw(self, ax: Any) -> None:
+        """Draw the gain over each other method with its interval; darker where it holds after Holm's correction."""
+        from holdfast.figures import plain  # whoever has axes has loaded matplotlib
+
+        criteria, methods = ({getattr(c, key) for c in self.comparisons} for key in ("criterion", "method"))
+        names = [
+            (f"{c.method} over " if len(methods) > 1 else "")
+            + c.other
+            + (f", {c.criterion}" if len(criteria) > 1 else "")
+            for c in self.comparisons
+        ]
         low, high = ([c.interval[end] for c in self.comparisons] for end in (0, 1))
-        bars(ax, names, [c.gain for c in self.comparisons], low, high, "gain")
+        label = "gain" if len(methods) > 1 else f"gain of {plain(self.comparisons[0].method)}"
+        bars(ax, names, [c.gain for c in self.comparisons], low, high, label)
+        for patch, one in zip(ax.patches[-len(names) :], self.comparisons, strict=True):
+            patch.set_facecolor(RELEVANT if one.corrected in ("win", "loss") else OTHER)
         ax.axvline(0, color=INK, linewidth=0.8)
+
+    def plot(self) -> Plot:
+        """Return a figure with one panel for each criterion."""
+        from matplotlib.patches import Patch
+
+        from holdfast.figures import Plot, cut, house, plain, shorten  # imports matplotlib
+
+        criteria = list(dict.fromkeys(c.criterion for c in self.comparisons))
+        plot = Plot(height=0.6 + 0.75 * len(criteria) + 0.25 * len(self.comparisons))
+        with house():
+            for ax, name in zip(plot.panels(len(criteria)), criteria, strict=True):
+                Significance(tuple(c for c in self.comparisons if c.criterion == name)).draw(ax)
+                ax.set_title(cut(plain(name)))
+                shorten(ax)
+            kinds = {"difference holds after Holm's correction": RELEVANT, "no difference can be shown": OTHER}
+            handles = [Patch(color=colour, label=label) for label, colour in kinds.items()]
+            plot.legend(handles=handles, loc="outside lower center", ncols=2)
+        return plot
 
 
 def significance(
     values: Mapping[str, Mapping[str, Tensor]],
-    method: str,
+    method: str | None,
     higher_is_better: Mapping[str, bool],
     *,
     level: float = 0.05,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Significance:
-    """Compare a method with every other one by paired tests.
+    """Compare a method with every other one, or every method with every other one, by paired tests.
 
     >>> values = {"Insertion": {"ours": torch.tensor([3.0, 4.0, 6.0]), "other": torch.tensor([1.0, 2.0, 3.0])}}
     >>> significance(values, "ours", {"Insertion": True}).counts()
@@ -153,7 +186,7 @@ def significance(
     Args:
         values: ``values[criterion][method]`` is a tensor ``[B]`` with one value for each case, the same cases for all
             methods. Pairs with a value that is not finite are left out and counted.
-        method: The method to compare with the others.
+        method: The method to compare with the others. None: compare every pair of methods, in the order of ``values``.
         higher_is_better: By criterion: whether a higher value is better.
         level: A p-value below it is significant. Intervals cover ``1 - level``.
         resamples: Number of bootstrap samples.
@@ -168,10 +201,9 @@ def significance(
     if not 0 < level < 1 or resamples < 1:
         raise HoldfastError(f"level must be between 0 and 1 and resamples at least 1, got {level} and {resamples}.")
     pairs = [
-        _compare(criterion, method, other, by_method, higher_is_better, level)
+        _compare(criterion, one, other, by_method, higher_is_better, level)
         for criterion, by_method in values.items()
-        for other in by_method
-        if other != method
+        for one, other in _pairs(by_method, method)
     ]
     if not pairs:
         raise HoldfastError("there is nothing to compare: give at least two methods for one criterion.")
@@ -181,6 +213,13 @@ def significance(
     corrected = [holm([getattr(c, name) for c in comparisons]) for name in ("p_t", "p_wilcoxon")]
     triples = zip(comparisons, *corrected, strict=True)
     return Significance(tuple(replace(c, holm_t=t, holm_wilcoxon=w) for c, t, w in triples))
+
+
+def _pairs(by_method: Mapping[str, Tensor], method: str | None) -> Iterable[tuple[str, str]]:
+    """Return the pairs of methods to compare."""
+    if method is None:
+        return combinations(by_method, 2)
+    return [(method, other) for other in by_method if other != method]
 
 
 def holm(p: list[float]) -> list[float]:

@@ -53,7 +53,7 @@ class Substitutions(Result):
             for method, radius in self.radius.items()
         ]
 
-    def plot(self, ax: Any) -> None:
+    def draw(self, ax: Any) -> None:
         changed = torch.stack([value.double() for value in self.changed.values()])
         bars(ax, list(self.changed), *means(changed), "decisions that real words change")
 

@@ -16,14 +16,16 @@ from rich.text import Text as RichText
 from holdfast.cases import ANY, Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
+from holdfast.cli.own import subject_or_modality
+from holdfast.cli.show import progress_bar
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
 from holdfast.explaining import explain_cases
 from holdfast.explanation import SUBSETS, Explanation
-from holdfast.modalities.modality import Modality, Subject
+from holdfast.modalities.modality import Subject
 from holdfast.modalities.shown import Stretch
 from holdfast.modalities.source import Source
-from holdfast.progress import progress_bar
+from holdfast.model_files import is_own
 from holdfast.table import Table
 from holdfast.table import text as plain_text
 from holdfast.templates import shade
@@ -47,6 +49,7 @@ def explain(
     classes: options.Classes = None,
     label_column: options.LabelColumn = None,
     model: options.Model = None,
+    weights: options.Weights = None,
     methods: options.Methods = None,
     objective: options.Objective = None,
     target: options.Target = None,
@@ -63,9 +66,11 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """Find the features that the prediction for one image, text or row of a table depends on."""
-    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), classes, label_column)
-    source = Source(image, digit, photo, text, model, resize, device, rows)
-    modality = Modality.of(source)
+    own = is_own(model) and table is None and row is None
+    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), None if own else classes, label_column)
+    names_of_classes = arguments.listed(classes)
+    source = Source(image, digit, photo, text, model, resize, device, rows, weights, names_of_classes)
+    loaded, modality = subject_or_modality(source)
     size = modality.top if top is None else arguments.size(top)
     budget = 1.0 if modality.ranks_all else None
     wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed, budget)
@@ -73,7 +78,7 @@ def explain(
     arguments.usable_device(device)
     names = list(dict.fromkeys(map(str.strip, (modality.explainer if methods is None else methods).split(","))))
     wanted.check(names)  # before a network is loaded
-    subject = modality.read(source)
+    subject = modality.read(source) if loaded is None else loaded
     cases = subject.ask(target, features)
     if isinstance(size, int) and isinstance(modality.top, int):  # a text may have fewer words
         wanted = replace(wanted, size=min(size, cases.features.count))

@@ -20,6 +20,7 @@ from holdfast.cli.app import err
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
 from holdfast.cli.board import shown_progress, time_text
+from holdfast.cli.show import progress_bar
 from holdfast.cli.signals import SIGNALS
 from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.experiment import Engine, Store, Study, Summary, plan_of
@@ -28,7 +29,6 @@ from holdfast.experiment.build import build
 from holdfast.experiment.database import is_new
 from holdfast.experiment.toml import load
 from holdfast.files import shown
-from holdfast.progress import progress_bar
 from holdfast.prose import counted
 
 app = typer.Typer(add_completion=False)
@@ -36,7 +36,8 @@ Data = Annotated[
     Path | None,
     typer.Option(
         help="Folder with the full data set, or with photographs (in folders by class); for texts a folder, archive or "
-        "table, newsgroups or yahoo-answers; for tables a file of Adult, breast-cancer or wine (of scikit-learn)."
+        "table, newsgroups or yahoo-answers; for tables breast-cancer or wine (of scikit-learn), or a file of "
+        "California Housing or Adult."
     ),
 ]
 OtherModel = Annotated[
@@ -44,7 +45,7 @@ OtherModel = Annotated[
     typer.Option(
         "--model",
         help="Another network: torchvision:NAME or timm:NAME for photographs, huggingface:NAME for texts, "
-        "table-forest for tables.",
+        "table-forest, table-xgboost, table-knn, table-logistic or table-mlp for tables.",
     ),
 ]
 

@@ -1,15 +1,45 @@
-"""Radii as text, and JSON output of the subcommands."""
+"""Progress bars, radii as text, and JSON output of the subcommands."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from holdfast.cases import ANY, Cases
+from holdfast.cli.app import err
 from holdfast.robustness import Radii
 from holdfast.version import __version__
+
+
+@contextmanager
+def progress_bar(title: str, quiet: bool) -> Iterator[Any]:
+    """Show a progress bar on stderr if it is a terminal.
+
+    Args:
+        title: The text before the bar.
+        quiet: Show nothing.
+
+    Yields:
+        A function to call with (done, total), or None.
+    """
+    if quiet or not err.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        task = bars.add_task(title, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def radius_text(radii: Radii, case: int, k: int) -> str:

@@ -11,13 +11,13 @@ import typer
 from holdfast.cli import options
 from holdfast.cli.app import out as console
 from holdfast.cli.arguments import usable_device
+from holdfast.cli.show import progress_bar
 from holdfast.data import mnist
 from holdfast.data import train as digits
 from holdfast.data import train_text as texts
 from holdfast.data.rationales import SENTIMENTS, movie_reviews
 from holdfast.data.texts import Texts, labelled, newsgroups
 from holdfast.errors import HoldfastError
-from holdfast.progress import progress_bar
 
 app = typer.Typer(add_completion=False)
 

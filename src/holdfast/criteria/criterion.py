@@ -29,6 +29,7 @@ from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, check_access
+from holdfast.prose import capital
 from holdfast.registry import Registry
 from holdfast.settings import Settings
 
@@ -61,6 +62,7 @@ class Criterion(Settings, ABC):
     Attributes:
         name: What it is called on the command line and in files.
         presets: Names of class methods that return instances with other settings.
+        title: What tables and figures for readers call it. Default: its name with a capital letter.
         family: The heading under which tables of reports put it, beside other criteria of the same family.
         higher_is_better: Whether a larger value means a better explanation.
         requires: What it requires of a model with its default settings; ``needs`` is what an instance requires.
@@ -69,6 +71,7 @@ class Criterion(Settings, ABC):
     registry: ClassVar[Registry[Criterion]] = Registry("criterion", "holdfast.criteria", ("higher_is_better",))
     name: ClassVar[str]
     presets: ClassVar[tuple[str, ...]] = ()
+    title: ClassVar[str]
     family: ClassVar[str] = "Other criteria"
     higher_is_better: ClassVar[bool]
     requires: ClassVar[Access] = Access.GRADIENTS
@@ -76,6 +79,8 @@ class Criterion(Settings, ABC):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         Criterion.registry.add(cls)
+        if vars(cls).get("name") and "title" not in vars(cls):
+            cls.title = capital(cls.name)
 
     @final
     def __call__(self, cases: Cases, relevant: Any, *, progress: Progress | None = None) -> Tensor:
@@ -136,6 +141,10 @@ class Criterion(Settings, ABC):
             ``[B, K]``; ``inf`` where it is unknown.
         """
         return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)
+
+    def unchangeable(self, cases: Cases) -> Tensor:
+        """Return for which cases it is proven that no allowed change of any features changes the decision, ``[B]``."""
+        return torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
 
     def joining(self, cases: Cases, relevant: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Measure subsets, and each of them together with one more feature.

@@ -18,6 +18,7 @@ from holdfast.chunks import Progress, chunked
 from holdfast.criteria.criterion import Criterion, Marginals
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
+from holdfast.ranking import features_of
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
 from holdfast.robustness.rows import Rows
@@ -73,6 +74,13 @@ class _RobustnessCriterion(Criterion):
         return torch.cat(parts).view(b, k)
 
     @final
+    def unchangeable(self, cases: Cases) -> Tensor:
+        if self.robustness.adapted(cases.model).bound == "upper":
+            return super().unchangeable(cases)  # an attack proves nothing
+        every = features_of(cases)[:, None]
+        return self.robustness(cases, every).unreachable[:, 0]
+
+    @final
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any
     ) -> Marginals:
@@ -106,6 +114,7 @@ class RobustnessRest(_RobustnessCriterion):
 
     robustness: Robustness = field(default_factory=Judge)
     name: ClassVar[str] = "robustness-rest"
+    title: ClassVar[str] = "Robustness-S̄r"
     higher_is_better: ClassVar[bool] = True
 
     def moving(self, relevant: Tensor) -> Tensor:
@@ -136,6 +145,7 @@ class RobustnessRelevant(_RobustnessCriterion):
 
     robustness: Robustness = field(default_factory=Judge)
     name: ClassVar[str] = "robustness-relevant"
+    title: ClassVar[str] = "Robustness-Sr"
     higher_is_better: ClassVar[bool] = False
 
     def moving(self, relevant: Tensor) -> Tensor:

@@ -19,6 +19,8 @@ class Source:
         resize: Whether an image is scaled to the size of the network's inputs.
         device: Where the network computes.
         rows: A row of a table, and what is stated about its columns; None: nothing.
+        weights: Weights for the user's own network; None: it has its own.
+        classes: Names of the classes of the user's own network.
     """
 
     file: Path | None = None
@@ -29,6 +31,8 @@ class Source:
     resize: bool = False
     device: str = "cpu"
     rows: RowSource | None = None
+    weights: Path | None = None
+    classes: tuple[str, ...] = ()
 
     @property
     def named(self) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.as_model import as_model
+from holdfast.cases import AskableModel, Cases
 from holdfast.columns import Category, Columns
 from holdfast.data import adult, adult_trees
 from holdfast.errors import HoldfastError, unknown_name
@@ -23,10 +24,11 @@ from holdfast.modalities.modality import Modality, Subject, radius_facts
 from holdfast.modalities.rows import changed, described, plain_cells
 from holdfast.modalities.shown import Shown
 from holdfast.modalities.source import RowSource, Source
-from holdfast.models.trees import TreeModel, trees
+from holdfast.model_files import PICKLES, is_own, load_model
+from holdfast.models.trees import trees
 from holdfast.robustness import Judge, Radii
 from holdfast.table import Table
-from holdfast.text import Sentences
+from holdfast.text import Sentences, TextModel
 
 _EMBEDDED = "adult-trees"
 
@@ -64,7 +66,7 @@ class TableModality(Modality):
         assert rows is not None
         self._check(source, rows)
         columns = _with_changes(_columns(rows), rows)
-        model = _model(source.model, columns, rows)
+        model = _model(source, columns, rows)
         x = _encoded(columns, rows)
         name = "Adult, embedded" if rows.table is None else shown(rows.table)
         assert rows.row is not None
@@ -75,6 +77,8 @@ class TableModality(Modality):
         """Refuse options that do not go together, before a file is opened."""
         if rows.row is None:
             raise HoldfastError(f"{rows.named[0]} is about a row of a table: name the row with --row, from 0.")
+        if rows.row < 0:
+            raise HoldfastError(f"--row must be the number of a row, counted from 0, got {rows.row}.")
         if source.resize or source.device != "cpu":
             option = "--resize" if source.resize else f"--device {source.device}"
             raise HoldfastError(f"{option} is not for tables, whose trees compute on the CPU: leave it out.")
@@ -159,13 +163,20 @@ def _with_changes(columns: Columns, rows: RowSource) -> Columns:
     return Columns(tuple(made.values()))
 
 
-def _model(name: str | None, columns: Columns, rows: RowSource) -> TreeModel:
+def _model(source: Source, columns: Columns, rows: RowSource) -> AskableModel:
+    name = source.model
     if name in (None, _EMBEDDED):
         return adult_trees(columns)
     assert name is not None
+    if is_own(name) and Path(name).suffix.lower() not in PICKLES:  # trees say how to save them without pickle
+        made = as_model(load_model(name, source.weights, source.device), columns=columns, classes=rows.classes)
+        if isinstance(made, TextModel):
+            raise HoldfastError(f"{name} gives a model of texts, and the input is a row of a table.")
+        return made
     if "." not in Path(name).name:
         raise HoldfastError(
-            f"--model must be {_EMBEDDED} or a file of trees (.json, .ubj, .txt, .skops), got {name!r}."
+            f"--model must be {_EMBEDDED}, a file of trees (.json, .ubj, .txt, .skops), or "
+            f"package.module:function, got {name!r}."
         )
     return trees(Path(name), columns=columns, classes=rows.classes)
 

@@ -30,16 +30,16 @@ def words_figure(explanations: Sequence[Explanation], texts: Sequence[Sequence[S
     with house():
         wide = Plot(_WIDTH, 1, layout=None)
         lines = [_lines(wide, text) for text in texts]
-        heights = [(len(one) + 3) * _STEP for one in lines]
-        figure = Plot(_WIDTH, sum(heights) + 2 * _MARGIN, layout=None)
+        heights = [(len(one) + 2.5) * _STEP for one in lines]
+        figure = Plot(_WIDTH, sum(heights) + _MARGIN, layout=None)
         axis: Any = figure.add_axes((0, 0, 1, 1))
         axis.set_axis_off()
         axis.set_xlim(0, _WIDTH)
         axis.set_ylim(figure.get_figheight(), 0)  # from the top, in inches
         at = _MARGIN
-        for explanation, given in zip(explanations, lines, strict=True):
+        for explanation, given, height in zip(explanations, lines, heights, strict=True):
             _panel(axis, at, explanation, given)
-            at += (len(given) + 3) * _STEP
+            at += height
     return figure
 
 
@@ -57,34 +57,41 @@ def _panel(axis: Any, at: float, explanation: Explanation, lines: Sequence[_Line
                 box = {"facecolor": (*_MARK, 0.6 * shade(stretch.place, count)), "edgecolor": "none", "pad": 1.5}
             _write(axis, x, at + (number + 1) * _STEP, text, INK, bbox=box)
     told = [f"{SUBSETS[k]}: {explanation.radius_text(k)}, {explanation.change_text(k)}" for k in (MOVED, HELD)]
-    _write(axis, _MARGIN, at + (len(lines) + 1) * _STEP, cut(plain("   ".join(told)), 130), SOFT)
+    _write(axis, _MARGIN, at + (len(lines) + 1) * _STEP, cut(plain("; ".join(told)), 130), SOFT)
 
 
 def _lines(figure: Plot, text: Sequence[Stretch]) -> list[_Line]:
     """Break a text into lines that fit the width."""
     lines: list[_Line] = [[]]
     x, space = _MARGIN, _width(figure, "a a") - _width(figure, "aa")
-    for word, stretch in _words(text):
+    for word, stretch, apart in _words(text):
+        x += space if apart and lines[-1] else 0
         width = _width(figure, word)
         if x + width > _WIDTH - _MARGIN and lines[-1]:
             lines.append([])
             x = _MARGIN
         lines[-1].append((x, word, stretch))
-        x += width + space
+        x += width
     if len(lines) > _LINES:
         lines = [*lines[:_LINES], [(_MARGIN, f"and {len(lines) - _LINES} more lines", None)]]
     return lines
 
 
-def _words(text: Sequence[Stretch]) -> Iterator[tuple[str, Stretch | None]]:
-    """Return the words of a text, each with its stretch if it is relevant; very long ones in pieces."""
+def _words(text: Sequence[Stretch]) -> Iterator[tuple[str, Stretch | None, bool]]:
+    """Return the words of a text, each with its stretch if it is relevant, and whether a space is before it."""
+    apart = False
     for stretch in text:
         if stretch.place is None:
-            for word in stretch.text.split():
-                yield from ((plain(piece), None) for piece in textwrap.wrap(word, _LONGEST))
+            for number, word in enumerate(stretch.text.split()):
+                apart = apart or number > 0 or stretch.text[:1].isspace()
+                for piece in textwrap.wrap(word, _LONGEST):  # very long ones in pieces
+                    yield plain(piece), None, apart
+                    apart = False
+            apart = stretch.text[-1:].isspace()
         else:
             new = f" → {stretch.replacement}" if stretch.replacement else ""
-            yield cut(plain(f"{stretch.text}{new}"), _LONGEST), stretch
+            yield cut(plain(f"{stretch.text}{new}"), _LONGEST), stretch, apart
+            apart = False
 
 
 def _width(figure: Plot, text: str) -> float:

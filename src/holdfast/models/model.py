@@ -274,10 +274,11 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
 def _fits(cls: Any, model: Model) -> bool:
     """Whether a method with its default settings can be used on a model."""
     try:
-        needs = cls().needs
+        made = cls()
     except TypeError:  # it has no defaults
-        needs = cls.requires
-    return bool(needs <= model.access and getattr(cls, "serves", lambda _: True)(model))
+        return bool(cls.requires <= model.access)
+    serves, refusal = getattr(made, "serves", lambda _: True), getattr(made, "refusal", lambda _: "")
+    return bool(made.needs <= model.access and serves(model) and not refusal(model))
 
 
 def why_adapted(method: object, model: Model) -> str:

@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import torch
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from holdfast.analyses.result import plain
-from holdfast.curve import Curve
+from holdfast.curve import Curve, draw_curves
 from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
+from holdfast.figures import move_legend, paint, plain, shorten
 from holdfast.modalities import photograph
 from holdfast.modalities.photograph import Panel, PhotographModality, panels_figure
 from holdfast.modalities.pixels import address
 from holdfast.prose import visible
 from holdfast.ranking import size_text
-from holdfast.report.painting import Styles, move_legend, paint, shorten
+from holdfast.report.painting import Styles
 from holdfast.table import number
 
 _SIZE = (4.8, 3.2)  # inches; small, so that letters are large enough on a phone
@@ -62,27 +61,9 @@ def analyses(results: Results, styles: Styles) -> dict[str, dict[str, str]]:
 
 
 def _curves(ax: Any, by: Mapping[str, Curve], styles: Styles, label: str) -> None:
-    for place, (name, curve) in enumerate(by.items()):
-        values, sizes, colour = _finite(curve), curve.along().double(), styles[name].colour
-        mean = values.nanmean(0)
-        spread = (values - mean).square().nanmean(0).sqrt() / max(1, len(values) - 1) ** 0.5
-        width, over = (2.6, 3) if place == 0 else (1.3, 2)
-        ax.plot(sizes, mean, marker="o", markersize=4, linewidth=width, label=plain(name), zorder=over)
-        if place == 0:  # bands of all methods would hide each other
-            ax.fill_between(sizes, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
-        some = curve.censored.any(0)
-        if bool(some.any()):
-            ax.plot(sizes[some], mean[some], "o", markersize=9, fillstyle="none", color=colour)
-    shares = next(iter(by.values())).sizes.is_floating_point()
-    ax.set_xlabel("relevant features, %" if shares else "relevant features")
+    draw_curves(ax, by, styles, main=next(iter(by)), banded=1)  # bands of all methods would hide each other
     ax.set_ylabel(plain(label))
     ax.legend()
-
-
-def _finite(curve: Curve) -> torch.Tensor:
-    """Replace censored values by the largest possible change, or by NaN without bounds."""
-    values = torch.where(curve.censored, curve.ceiling, curve.values).double()
-    return values.masked_fill(torch.isinf(values) | (curve.censored & (curve.ceiling == 0)), torch.nan)
 
 
 def _figure(draw: Callable[[Any], None], styles: Styles) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
+from holdfast.errors import HoldfastError
 from holdfast.models.model import Queries
+from holdfast.prose import brief, counted
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot  # imports matplotlib
 
 BoundKind = Literal["upper", "lower", "exact"]
 
@@ -47,6 +53,33 @@ class Radii:
     lower: Tensor
     notes: tuple[str, ...] = ()
     gap: Tensor | None = None
+
+    def __repr__(self) -> str:
+        known = self.radius[torch.isfinite(self.radius)]
+        sides = {"exact": "exact"}.get(self.bound, f"{self.bound} bounds")
+        span = f" from {float(known.min()):.4g} to {float(known.max()):.4g}" if len(known) else ""
+        counts = {"censored": self.censored, "unreachable": self.unreachable}
+        facts = [f"{int(which.sum())} {kind}" for kind, which in counts.items() if bool(which.any())]
+        cases, subsets = counted(len(self.radius), "case"), counted(self.radius.shape[1], "subset")
+        return f"Radii({', '.join([f'{cases} x {subsets}', sides + span, *facts])}, by {brief(self.method)})"
+
+    def plot(self, names: Sequence[str] | None = None) -> Plot:
+        """Draw the radii of all subsets, one point for each case, with lower bounds where they are known.
+
+        Args:
+            names: What the K subsets are called. Default: their numbers.
+
+        Raises:
+            HoldfastError: ``names`` are not K texts.
+        """
+        from holdfast.robustness.radius_figure import draw  # imports matplotlib
+
+        count = self.radius.shape[1]
+        given = range(count) if names is None else names
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != count:
+            raise HoldfastError(f"names must be one text for each of {counted(count, 'subset')}, got {names!r}.")
+        title = f"Radii of {counted(len(self.radius), 'case')} by {brief(self.method)}"
+        return draw(self.radius, self.lower, self.proven, [*map(str, given)], self.bound, title)
 
     @property
     def censored(self) -> Tensor:
