@@ -194,7 +194,7 @@ def test_rankings_are_held_against_what_people_marked(tmp_path: Path) -> None:
     assert "gain in p@5" in (tmp_path / "report.html").read_text(encoding="utf-8")
     said = verdict(results)
     assert said.startswith("Compared with what people marked, after Holm's correction, ")
-    assert said.index("by mAP") < said.index("by Robustness")
+    assert said.index("mAP") < said.index("by Robustness")
     assert "without signs" not in said, "a probe is no rival"
     assert "probes" not in tables, "nothing was asked of it but what people marked"
     with pytest.raises(hf.HoldfastError, match="trained on movies with --weights"):
