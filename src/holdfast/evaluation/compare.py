@@ -50,10 +50,11 @@ def compare(
 ) -> Evaluation:
     """Judge explanations of the same cases by several criteria, and test which differences hold.
 
-    >>> net = nn.Linear(3, 2).eval()
+    >>> import holdfast as hf
+    >>> net = torch.nn.Linear(3, 2).eval()
     >>> net.weight.data, net.bias.data = torch.tensor([[0.0, 0, 0], [3, 2, 1]]), torch.tensor([1.0, 0])
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0))
-    >>> model = TorchModel(net, bounds=(0, 1))
+    >>> model = hf.TorchModel(net, bounds=(0, 1))
     >>> result = compare(model, x, {"mine": x * net.weight[1], "chance": "random"}, criteria=["insertion"])
     >>> [f"{float(area.mean()):.1f}" for area in result.areas["Insertion"].values()]
     ['1.6', '1.4']
