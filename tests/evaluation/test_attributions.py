@@ -149,6 +149,16 @@ def test_equal_scores_are_noted_and_their_order_is_drawn() -> None:
     scores = _drawn(5, 12)
     scores[1:3] = 0
     ranking = ranking_of(scores, cases, "mine", 0)
-    assert ranking.notes == ("all features of 2 cases have the same score: their order is drawn from the seed.",)
+    assert ranking.notes == ("all features of 2 cases have the same score: the seed draws their order.",)
     assert not torch.equal(ranking.order[1], ranking_of(scores, cases, "mine", 1).order[1])
     assert torch.equal(ranking.order[0], ranking_of(scores, cases, "mine", 1).order[0])
+
+
+def test_values_of_shap_for_the_second_of_two_classes_are_noted() -> None:
+    model = hf.TorchModel(small_net(classes=2), (0, 1), classes=["no", "yes"])
+    cases = model.ask(torch.rand(5, 12, generator=torch.Generator().manual_seed(0)), label=[0, 1, 0, 1, 1])
+    [note] = ranking_of(Explanation(_drawn(5, 12), 0.0, None), cases, "shap", 0).notes
+    assert "those of the 2 cases of class no by -1" in note
+    assert ranking_of(Explanation(_drawn(5, 12, 2), 0.0, None), cases, "shap", 0).notes == ()
+    assert ranking_of(_drawn(5, 12), cases, "mine", 0).notes == ()
+    assert ranking_of(Explanation(_drawn(5, 12), 0.0, None), _table(), "shap", 0).notes == (), "four classes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -40,7 +41,8 @@ def ranking_of(given: Any, cases: Cases, name: str, seed: int) -> Ranking:
     for scores in _readings(values, cases, by_class):
         if fits_scores(cases, scores.shape):
             ranking = Ranking.by_score(cases, scores, name, seed)
-            return _noted(ranking)
+            one_output = hasattr(given, "base_values") and scores.shape == values.shape
+            return replace(ranking, notes=(*_equal(ranking), *(_two_classes(cases) if one_output else ())))
     raise _unfit(values, cases)
 
 
@@ -99,13 +101,22 @@ def _channels_first(scores: Tensor, cases: Cases) -> Iterator[Tensor]:
         yield scores.movedim(-1, 1)
 
 
-def _noted(ranking: Ranking) -> Ranking:
-    """Add a note about cases without any order."""
+def _equal(ranking: Ranking) -> tuple[str, ...]:
+    """Return a note on cases without any order."""
     equal = int((ranking.scores == ranking.scores[:, :1]).all(1).sum()) if ranking.scores.shape[1] > 1 else 0
-    if not equal:
-        return ranking
-    note = f"all features of {counted(equal, 'case')} have the same score: their order is drawn from the seed."
-    return Ranking(ranking.order, ranking.scores, ranking.count, ranking.method, notes=(note,))
+    return (f"all features of {counted(equal, 'case')} have the same score: the seed draws their order.",) * bool(equal)
+
+
+def _two_classes(cases: Cases) -> tuple[str, ...]:
+    """Return a note on explanations of SHAP without classes, which are about the second one of two."""
+    first = int((cases.label == 0).sum())
+    if len(cases.model.classes) != 2 or not first:
+        return ()
+    name = cases.model.class_name(0)
+    return (
+        f"these SHAP values have no axis of classes and were read as about the label of each case: if they are about "
+        f"the second class, multiply those of the {counted(first, 'case')} of class {name} by -1.",
+    )
 
 
 def _unfit(values: Tensor, cases: Cases) -> HoldfastError:
