@@ -12,6 +12,7 @@ from torch import nn
 import holdfast as hf
 from holdfast.analyses import significance
 from holdfast.evaluation.compare import area
+from holdfast.models.torch import layers_of
 from toys import small_net
 
 FAST = (hf.RobustnessRest(hf.MinNorm(steps=10)), hf.RobustnessRelevant(hf.MinNorm(steps=10)), "insertion", hf.Deletion)
@@ -177,6 +178,8 @@ def test_cases_bring_their_question() -> None:
     cases = _model().ask(_x(), target=(_model().ask(_x()).label + 1) % 4)
     result = hf.compare(cases.model, cases, {"grad": "grad"}, criteria="deletion")
     assert torch.equal(result.rankings["grad"].order, hf.Grad()(cases).order)
+    again = hf.compare(layers_of(cases.model).module, cases, {"grad": "grad"}, criteria="deletion")
+    assert again.to_dict() == result.to_dict()
     with pytest.raises(hf.HoldfastError, match="cases have a label, a target and features already"):
         hf.compare(cases.model, cases, {"grad": "grad"}, target=1)
 

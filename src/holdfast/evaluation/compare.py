@@ -13,6 +13,7 @@ from holdfast.analyses.significance import Significance, significance
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion, read_criterion
+from holdfast.criteria.removal import Deletion, Insertion
 from holdfast.curve import Curve, trace
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.evaluation.evaluation import Evaluation
@@ -107,7 +108,7 @@ def _cases(model: object, x: Any, label: Any, target: Any, features: Any) -> Cas
     if isinstance(x, Cases):
         if label is not None or target is not None or features is not None:
             raise HoldfastError("cases have a label, a target and features already: give them to model.ask only.")
-        if x.model is not model:
+        if model is not x.model and model is not getattr(x.model, "module", None):
             raise HoldfastError("the cases were asked of another model: give compare the model that made them.")
         check_cases(x)
         return x
@@ -143,7 +144,7 @@ def _criteria(given: Any, cases: Cases) -> dict[str, Criterion]:
 def _check_criterion(criterion: Criterion, cases: Cases, name: str) -> None:
     """Refuse a criterion that does not fit the model, before anything is measured."""
     check_access(criterion, cases.model, Criterion.registry)
-    if hasattr(criterion, "reference"):
+    if isinstance(criterion, (Insertion, Deletion)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it comes again when the criterion is measured
             try:
