@@ -18,6 +18,15 @@ pd: Any = pytest.importorskip("pandas")
 Explanation = namedtuple("Explanation", ["values", "base_values", "data"])  # as SHAP's
 
 
+Columned = namedtuple("Columned", ["values", "columns"])
+
+
+class _Failing:
+    @property
+    def values(self) -> None:
+        raise RuntimeError("it is lost")
+
+
 def _table(count: int = 5, names: Any = None, **question: Any) -> hf.Cases:
     model = hf.TorchModel(small_net(), (0, 1), classes=list("abcd"))
     x = torch.rand(count, 12, generator=torch.Generator().manual_seed(0))
@@ -131,6 +140,8 @@ def test_columns_that_are_no_features_are_refused(change: Any, said: str) -> Non
         ([_drawn(5, 12), _drawn(5, 11)], r"one shape, got \(5, 11\) and \(5, 12\)"),
         ([[1.0, 2.0], [3.0]], "attributions must be"),
         (pd.DataFrame({"a": ["x"] * 5}), "attributions must be"),
+        (_Failing(), "attributions cannot be read from _Failing: it is lost"),
+        (Columned(np.zeros((5, 12)), 3), "attributions cannot be read from Columned: "),
         (object(), "attributions must be a tensor or an array"),
         (None, "attributions must be a tensor or an array"),
         ({"a": 1}, "attributions must be a tensor or an array"),

@@ -149,6 +149,7 @@ def test_progress_is_reported_to_the_end(capsys: pytest.CaptureFixture[str]) -> 
         ({"methods": {"a\nb": "lrp", "c": None}}, "method 'c': attributions must be a tensor"),
         ({"methods": {"r": hf.Ranking.by_score(_model().ask(_x(2)), _x(2))}}, "method 'r': the ranking orders"),
         ({"main": "other"}, "there is no method 'other'"),
+        ({"main": ["mine"]}, "main must be"),
         ({"criteria": []}, "criteria must be at least one criterion"),
         ({"criteria": 7}, "criteria must be at least one criterion"),
         ({"criteria": ["insertoin"]}, "there is no criterion 'insertoin': did you mean insertion"),
@@ -172,6 +173,11 @@ def test_a_bad_argument_is_one_sentence_before_any_work(changes: Any, said: str)
         _compare(**({"progress": lambda done, total: worked.append(done)} | changes))
     assert worked == []
     assert "\n" not in str(error.value)
+
+
+def test_an_error_of_an_explainer_names_the_method() -> None:
+    with pytest.raises(hf.HoldfastError, match="method 'few': kernel SHAP with 12 features"):
+        _compare(methods={"few": hf.KernelShap(samples=10)})
 
 
 def test_cases_bring_their_question() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.prose import counted, listed
 from holdfast.ranking import Ranking, fits_scores
 from holdfast.tensors import read_tensor
@@ -34,16 +34,24 @@ def ranking_of(given: Any, cases: Cases, name: str, seed: int) -> Ranking:
     Raises:
         HoldfastError: They are in no such form, do not fit the cases, or are not finite.
     """
-    held = getattr(given, "values", None)
-    held = given if held is None or callable(held) else held
+    held, columns = _opened(given)
     values, by_class = _tensor(held)
-    values = _by_names(values, getattr(given, "columns", None), cases)
+    values = _by_names(values, columns, cases)
     for scores in _readings(values, cases, by_class):
         if fits_scores(cases, scores.shape):
             ranking = Ranking.by_score(cases, scores, name, seed)
             one_output = hasattr(given, "base_values") and scores.shape == values.shape
             return replace(ranking, notes=(*_equal(ranking), *(_two_classes(cases) if one_output else ())))
     raise _unfit(values, cases)
+
+
+def _opened(given: Any) -> tuple[Any, list[Any]]:
+    """Return the values that an object keeps, or the object itself, and the names of its columns, if it has any."""
+    try:
+        held, columns = getattr(given, "values", None), getattr(given, "columns", None)
+        return (given if held is None or callable(held) else held), [] if columns is None else [*columns]
+    except Exception as error:  # objects of the caller fail in many ways
+        raise HoldfastError(f"attributions cannot be read from {type(given).__name__}: {first_line(error)}") from error
 
 
 def _tensor(given: Any) -> tuple[Tensor, bool]:
@@ -59,9 +67,9 @@ def _tensor(given: Any) -> tuple[Tensor, bool]:
     return read_tensor(given, "attributions", "a tensor or an array, such as [B, d]"), False
 
 
-def _by_names(values: Tensor, columns: Any, cases: Cases) -> Tensor:
+def _by_names(values: Tensor, names: list[Any], cases: Cases) -> Tensor:
     """Put the columns of a data frame into the order of the features of the same names."""
-    known, names = cases.features.names, None if columns is None else [*columns]
+    known = cases.features.names
     if known is None or len(known) != 1 or not names or not all(isinstance(one, str) for one in names):
         return values
     missing = [one for one in known[0] if one not in names]

@@ -17,7 +17,7 @@ from holdfast.criteria.removal import Deletion, Insertion
 from holdfast.curve import Curve, trace
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.evaluation.evaluation import Evaluation
-from holdfast.evaluation.methods import read_methods
+from holdfast.evaluation.methods import named, read_methods
 from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
 from holdfast.models.model import Model, check_access
@@ -82,14 +82,14 @@ def compare(
         HoldfastError: An argument is malformed, or a method or criterion does not fit the model. All arguments are
             checked before any work starts.
     """
-    seed = read_setting(seed, Natural, "seed")
+    seed, main = read_setting(seed, Natural, "seed"), read_setting(main, str | None, "main")
     with reported(progress, "compare") as report:
         cases = _cases(model, x, label, target, features)
         measures = _criteria(criteria, cases)
         numbers = _sizes(sizes, cases)
         read = read_methods(methods, cases, seed)
         if main is not None and main not in read:
-            raise unknown_name("method", str(main), list(read))
+            raise unknown_name("method", main, list(read))
         rankings, curves = _measured(cases, read, measures, numbers, report)
     areas = {name: {one: area(curve) for one, curve in by.items()} for name, by in curves.items()}
     notes = tuple(f"{name}: {note}" for name, ranking in rankings.items() for note in ranking.notes)
@@ -182,7 +182,8 @@ def _measured(
     rankings: dict[str, Ranking] = {}
     for name, one in methods.items():
         if isinstance(one, Explainer):
-            rankings[name] = one(cases, part(report, done, parts))
+            with named(name):
+                rankings[name] = one(cases, part(report, done, parts))
             done += 1
         else:
             rankings[name] = one
