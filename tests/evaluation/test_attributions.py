@@ -18,6 +18,15 @@ pd: Any = pytest.importorskip("pandas")
 Explanation = namedtuple("Explanation", ["values", "base_values", "data"])  # as SHAP's
 
 
+Columned = namedtuple("Columned", ["values", "columns"])
+
+
+class _Failing:
+    @property
+    def values(self) -> None:
+        raise RuntimeError("it is lost")
+
+
 def _table(count: int = 5, names: Any = None, **question: Any) -> hf.Cases:
     model = hf.TorchModel(small_net(), (0, 1), classes=list("abcd"))
     x = torch.rand(count, 12, generator=torch.Generator().manual_seed(0))
@@ -131,6 +140,8 @@ def test_columns_that_are_no_features_are_refused(change: Any, said: str) -> Non
         ([_drawn(5, 12), _drawn(5, 11)], r"one shape, got “\(5, 11\)” and “\(5, 12\)”"),
         ([[1.0, 2.0], [3.0]], "attributions must be"),
         (pd.DataFrame({"a": ["x"] * 5}), "attributions must be"),
+        (_Failing(), "attributions cannot be read from _Failing: it is lost"),
+        (Columned(np.zeros((5, 12)), 3), "attributions cannot be read from Columned: "),
         (object(), "attributions must be a tensor or an array"),
         (None, "attributions must be a tensor or an array"),
         ({"a": 1}, "attributions must be a tensor or an array"),
@@ -149,6 +160,16 @@ def test_equal_scores_are_noted_and_their_order_is_drawn() -> None:
     scores = _drawn(5, 12)
     scores[1:3] = 0
     ranking = ranking_of(scores, cases, "mine", 0)
-    assert ranking.notes == ("all features of 2 cases have the same score: their order is drawn from the seed.",)
+    assert ranking.notes == ("all features of 2 cases have the same score: the seed draws their order.",)
     assert not torch.equal(ranking.order[1], ranking_of(scores, cases, "mine", 1).order[1])
     assert torch.equal(ranking.order[0], ranking_of(scores, cases, "mine", 1).order[0])
+
+
+def test_values_of_shap_for_the_second_of_two_classes_are_noted() -> None:
+    model = hf.TorchModel(small_net(classes=2), (0, 1), classes=["no", "yes"])
+    cases = model.ask(torch.rand(5, 12, generator=torch.Generator().manual_seed(0)), label=[0, 1, 0, 1, 1])
+    [note] = ranking_of(Explanation(_drawn(5, 12), 0.0, None), cases, "shap", 0).notes
+    assert "those of the 2 cases of class no by -1" in note
+    assert ranking_of(Explanation(_drawn(5, 12, 2), 0.0, None), cases, "shap", 0).notes == ()
+    assert ranking_of(_drawn(5, 12), cases, "mine", 0).notes == ()
+    assert ranking_of(Explanation(_drawn(5, 12), 0.0, None), _table(), "shap", 0).notes == (), "four classes"

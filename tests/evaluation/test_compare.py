@@ -12,6 +12,7 @@ from torch import nn
 import holdfast as hf
 from holdfast.analyses import significance
 from holdfast.evaluation.compare import area
+from holdfast.models.torch import layers_of
 from toys import small_net
 
 FAST = (hf.RobustnessRest(hf.MinNorm(steps=10)), hf.RobustnessRelevant(hf.MinNorm(steps=10)), "insertion", hf.Deletion)
@@ -148,6 +149,7 @@ def test_progress_is_reported_to_the_end(capsys: pytest.CaptureFixture[str]) -> 
         ({"methods": {"a\nb": "lrp", "c": None}}, "method 'c': attributions must be a tensor"),
         ({"methods": {"r": hf.Ranking.by_score(_model().ask(_x(2)), _x(2))}}, "method 'r': the ranking orders"),
         ({"main": "other"}, "there is no method 'other'"),
+        ({"main": ["mine"]}, "main must be"),
         ({"criteria": []}, "criteria must be at least one criterion"),
         ({"criteria": 7}, "criteria must be at least one criterion"),
         ({"criteria": ["insertoin"]}, "there is no criterion 'insertoin': did you mean insertion"),
@@ -173,10 +175,17 @@ def test_a_bad_argument_is_one_sentence_before_any_work(changes: Any, said: str)
     assert "\n" not in str(error.value)
 
 
+def test_an_error_of_an_explainer_names_the_method() -> None:
+    with pytest.raises(hf.HoldfastError, match="method 'few': kernel SHAP with 12 features"):
+        _compare(methods={"few": hf.KernelShap(samples=10)})
+
+
 def test_cases_bring_their_question() -> None:
     cases = _model().ask(_x(), target=(_model().ask(_x()).label + 1) % 4)
     result = hf.compare(cases.model, cases, {"grad": "grad"}, criteria="deletion")
     assert torch.equal(result.rankings["grad"].order, hf.Grad()(cases).order)
+    again = hf.compare(layers_of(cases.model).module, cases, {"grad": "grad"}, criteria="deletion")
+    assert again.to_dict() == result.to_dict()
     with pytest.raises(hf.HoldfastError, match="cases have a label, a target and features already"):
         hf.compare(cases.model, cases, {"grad": "grad"}, target=1)
 

@@ -68,7 +68,7 @@ def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
     assert "\u202e" not in text
     assert r"\x1b[31m" in text
     parsed = _Tags(page)
-    assert parsed.tags == {"p", "b", "table", "tr", "th", "td", "img"}
+    assert parsed.tags == {"p", "b", "div", "table", "tr", "th", "td", "img"}
     assert "<script>alert('x')</script>" in parsed.text
     assert "\x1b" not in page
     result.plot().save(tmp_path / "figure.svg")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from holdfast.cases import ANY, Cases
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, first_line
 from holdfast.prose import counted, listed
 from holdfast.ranking import Ranking, fits_scores
 from holdfast.tensors import read_tensor
@@ -33,15 +34,24 @@ def ranking_of(given: Any, cases: Cases, name: str, seed: int) -> Ranking:
     Raises:
         HoldfastError: They are in no such form, do not fit the cases, or are not finite.
     """
-    held = getattr(given, "values", None)
-    held = given if held is None or callable(held) else held
+    held, columns = _opened(given)
     values, by_class = _tensor(held)
-    values = _by_names(values, getattr(given, "columns", None), cases)
+    values = _by_names(values, columns, cases)
     for scores in _readings(values, cases, by_class):
         if fits_scores(cases, scores.shape):
             ranking = Ranking.by_score(cases, scores, name, seed)
-            return _noted(ranking)
+            one_output = hasattr(given, "base_values") and scores.shape == values.shape
+            return replace(ranking, notes=(*_equal(ranking), *(_two_classes(cases) if one_output else ())))
     raise _unfit(values, cases)
+
+
+def _opened(given: Any) -> tuple[Any, list[Any]]:
+    """Return the values that an object keeps, or the object itself, and the names of its columns, if it has any."""
+    try:
+        held, columns = getattr(given, "values", None), getattr(given, "columns", None)
+        return (given if held is None or callable(held) else held), [] if columns is None else [*columns]
+    except Exception as error:  # objects of the caller fail in many ways
+        raise HoldfastError(f"attributions cannot be read from {type(given).__name__}: {first_line(error)}") from error
 
 
 def _tensor(given: Any) -> tuple[Tensor, bool]:
@@ -57,9 +67,9 @@ def _tensor(given: Any) -> tuple[Tensor, bool]:
     return read_tensor(given, "attributions", "a tensor or an array, such as [B, d]"), False
 
 
-def _by_names(values: Tensor, columns: Any, cases: Cases) -> Tensor:
+def _by_names(values: Tensor, names: list[Any], cases: Cases) -> Tensor:
     """Put the columns of a data frame into the order of the features of the same names."""
-    known, names = cases.features.names, None if columns is None else [*columns]
+    known = cases.features.names
     if known is None or len(known) != 1 or not names or not all(isinstance(one, str) for one in names):
         return values
     missing = [one for one in known[0] if one not in names]
@@ -99,13 +109,22 @@ def _channels_first(scores: Tensor, cases: Cases) -> Iterator[Tensor]:
         yield scores.movedim(-1, 1)
 
 
-def _noted(ranking: Ranking) -> Ranking:
-    """Add a note about cases without any order."""
+def _equal(ranking: Ranking) -> tuple[str, ...]:
+    """Return a note on cases without any order."""
     equal = int((ranking.scores == ranking.scores[:, :1]).all(1).sum()) if ranking.scores.shape[1] > 1 else 0
-    if not equal:
-        return ranking
-    note = f"all features of {counted(equal, 'case')} have the same score: their order is drawn from the seed."
-    return Ranking(ranking.order, ranking.scores, ranking.count, ranking.method, notes=(note,))
+    return (f"all features of {counted(equal, 'case')} have the same score: the seed draws their order.",) * bool(equal)
+
+
+def _two_classes(cases: Cases) -> tuple[str, ...]:
+    """Return a note on explanations of SHAP without classes, which are about the second one of two."""
+    first = int((cases.label == 0).sum())
+    if len(cases.model.classes) != 2 or not first:
+        return ()
+    name = cases.model.class_name(0)
+    return (
+        f"these SHAP values have no axis of classes and were read as about the label of each case: if they are about "
+        f"the second class, multiply those of the {counted(first, 'case')} of class {name} by -1.",
+    )
 
 
 def _unfit(values: Tensor, cases: Cases) -> HoldfastError:

@@ -14,10 +14,11 @@ from holdfast.as_model import as_model
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion, read_criterion
+from holdfast.criteria.removal import Deletion, Insertion
 from holdfast.curve import Curve, trace
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.evaluation.evaluation import Evaluation
-from holdfast.evaluation.methods import read_methods
+from holdfast.evaluation.methods import named, read_methods
 from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
 from holdfast.models.model import check_access
@@ -56,8 +57,8 @@ def compare(
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0))
     >>> model = hf.TorchModel(net, bounds=(0, 1))
     >>> result = compare(model, x, {"mine": x * net.weight[1], "chance": "random"}, criteria=["insertion"])
-    >>> [f"{float(area.mean()):.1f}" for area in result.areas["Insertion"].values()]
-    ['1.6', '1.4']
+    >>> {name: round(float(area.mean()), 2) for name, area in result.areas["Insertion"].items()}
+    {'mine': 3.26, 'chance': 2.94}
 
     Args:
         model: The model that is explained, of any library, as ``hf.as_model`` reads it; a bare module has no bounds.
@@ -83,14 +84,14 @@ def compare(
         HoldfastError: An argument is malformed, or a method or criterion does not fit the model. All arguments are
             checked before any work starts.
     """
-    seed = read_setting(seed, Natural, "seed")
+    seed, main = read_setting(seed, Natural, "seed"), read_setting(main, str | None, "main")
     with reported(progress, "compare") as report:
         cases = _cases(model, x, label, target, features)
         measures = _criteria(criteria, cases)
         numbers = _sizes(sizes, cases)
         read = read_methods(methods, cases, seed)
         if main is not None and main not in read:
-            raise unknown_name("method", str(main), list(read))
+            raise unknown_name("method", main, list(read))
         rankings, curves = _measured(cases, read, measures, numbers, report)
     areas = {name: {one: area(curve) for one, curve in by.items()} for name, by in curves.items()}
     notes = tuple(f"{name}: {note}" for name, ranking in rankings.items() for note in ranking.notes)
@@ -109,7 +110,7 @@ def _cases(model: object, x: Any, label: Any, target: Any, features: Any) -> Cas
     if isinstance(x, Cases):
         if label is not None or target is not None or features is not None:
             raise HoldfastError("cases have a label, a target and features already: give them to model.ask only.")
-        if x.model is not model:
+        if model is not x.model and model is not getattr(x.model, "module", None):
             raise HoldfastError("the cases were asked of another model: give compare the model that made them.")
         check_cases(x)
         return x
@@ -141,7 +142,7 @@ def _criteria(given: Any, cases: Cases) -> dict[str, Criterion]:
 def _check_criterion(criterion: Criterion, cases: Cases, name: str) -> None:
     """Refuse a criterion that does not fit the model, before anything is measured."""
     check_access(criterion, cases.model, Criterion.registry)
-    if hasattr(criterion, "reference"):
+    if isinstance(criterion, (Insertion, Deletion)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it comes again when the criterion is measured
             try:
@@ -155,7 +156,7 @@ def _sizes(given: Sizes | None, cases: Cases) -> tuple[Size, ...]:
     counts = features_of(cases).sum(1)
     if given is None:
         few, alike = int(counts.min()), bool((counts == counts[0]).all())
-        return tuple(range(1, max(1, few // 2) + 1)) if few < _FEW and alike else SIZES
+        return tuple(range(1, (few + 1) // 2 + 1)) if few < _FEW and alike else SIZES
     sizes = read_sizes(given)
     for size in sizes:
         check_size(size)
@@ -179,7 +180,8 @@ def _measured(
     rankings: dict[str, Ranking] = {}
     for name, one in methods.items():
         if isinstance(one, Explainer):
-            rankings[name] = one(cases, part(report, done, parts))
+            with named(name):
+                rankings[name] = one(cases, part(report, done, parts))
             done += 1
         else:
             rankings[name] = one

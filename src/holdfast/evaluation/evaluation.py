@@ -134,7 +134,9 @@ class Evaluation:
         sentences = "".join(f"<p>{_html(sentence)}</p>" for sentence in self._sentences())
         picture = base64.b64encode(self.plot()._repr_png_()).decode()
         return (
-            f"<p><b>{_html(self._title())}</b></p><table><tr>{head}</tr>{rows}</table>{sentences}"
+            f"<p><b>{_html(self._title())}</b></p>"
+            '<div style="overflow-x: auto">'
+            f"<table><tr>{head}</tr>{rows}</table></div>{sentences}"
             f'<img style="max-width: 100%" alt="Mean curves of all methods" src="data:image/png;base64,{picture}">'
         )
 

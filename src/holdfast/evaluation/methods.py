@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from holdfast.cases import Cases
@@ -39,11 +40,25 @@ def read_methods(methods: Any, cases: Cases, seed: int) -> dict[str, Ranking | E
     for name, given in methods.items():
         if not isinstance(name, str) or not name.strip():
             raise HoldfastError(f"the name of a method must be a text, got {shown_value(name)}.")
-        try:
+        with named(name):
             read[name] = _read(given, cases, name, seed)
-        except HoldfastError as error:
-            raise HoldfastError(f"method {name!r}: {error}") from error
     return read
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Say which method an error is about.
+
+    Args:
+        name: The name of the method.
+
+    Raises:
+        HoldfastError: The block raised one.
+    """
+    try:
+        yield
+    except HoldfastError as error:
+        raise HoldfastError(f"method {name!r}: {error}") from error
 
 
 def _read(given: Any, cases: Cases, name: str, seed: int) -> Ranking | Explainer:
