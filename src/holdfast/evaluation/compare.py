@@ -51,7 +51,6 @@ def compare(
 ) -> Evaluation:
     """Judge explanations of the same cases by several criteria, and test which differences hold.
 
-    >>> import holdfast as hf
     >>> net = torch.nn.Linear(3, 2).eval()
     >>> net.weight.data, net.bias.data = torch.tensor([[0.0, 0, 0], [3, 2, 1]]), torch.tensor([1.0, 0])
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0))
