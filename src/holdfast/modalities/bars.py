@@ -17,7 +17,7 @@ _STEP = 0.25  # inches from one line to the next
 _NAME, _VALUE, _BARS, _LONGEST = 0.045, 0.245, 0.445, 0.27  # shares of the width
 _WORDS, _LABEL = 25, 36  # letters of a value and of a label that fit
 _LEGEND = "Bars: the length of a change in scales, such as standard deviations; another category counts as 1."
-_UNCHANGED = 20  # columns that do not change and are shown all the same
+_UNCHANGED = 8  # columns that do not change and are shown all the same
 
 
 def bars_figure(explanations: Sequence[Explanation], title: str) -> Plot:
