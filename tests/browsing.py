@@ -12,7 +12,15 @@ def opened(browser: Any, page: Path, **settings: Any) -> tuple[Any, list[str]]:
     said: list[str] = []
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    tab.on("dialog", _dismiss(said))
     tab.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else said.append(asked.url))
     tab.goto(page.as_uri())
     return tab, said
+
+
+def _dismiss(said: list[str]) -> Any:
+    def close(dialog: Any) -> None:
+        said.append(dialog.message)
+        dialog.dismiss()
+
+    return close

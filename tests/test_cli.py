@@ -56,7 +56,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_demo_ends_in_a_page(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.cli.demo._EXPERIMENT", str(SMALL))  # the real one takes minutes
     printed, said = call("demo", "--out", tmp_path / "new", "--digits", 2)
-    assert "On 2 examples, Greedy-AS " in printed
+    assert "On 2 examples, after Holm's correction, " in printed
     assert printed.strip().endswith(f"report: {tmp_path}/new/report.html")
     assert "Greedy-AS" in (tmp_path / "new" / "report.html").read_text(encoding="utf-8")
     assert said == "", "no bars where nobody looks"
@@ -205,8 +205,21 @@ def test_list_tells_all_about_one(call: Call) -> None:
     assert "there is no name 'lime'" in call("list", "lime", code=2)[1]
 
 
+OF_OTHER_INPUTS = {
+    "brute-force": "49 features have 2,138,409 of up to 5, over most_subsets = 5,000",
+    "tree-shap": "TreeShap explains models that hf.trees made",
+}
+METHODS = [name for name in hf.Explainer.registry.makers() if not name.endswith("-paper")]
+
+
+@pytest.mark.parametrize("method", OF_OTHER_INPUTS)
+def test_explain_says_which_methods_are_for_other_inputs(call: Call, method: str) -> None:
+    told = call("explain", "--digit", 0, "--method", method, "--features", "patches:4", "--top", 5, code=2)[1]
+    assert OF_OTHER_INPUTS[method] in " ".join(told.split())
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [name for name in hf.Explainer.registry.makers() if not name.endswith("-paper")])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in OF_OTHER_INPUTS])
 def test_explain_takes_every_method(call: Call, method: str, tmp_path: Path) -> None:
     out = ("--features", "patches:4", "--out", tmp_path / "e.png", "--json")
     answer = json.loads(call("explain", "--digit", 0, "--method", method, "--top", 5, *out)[0])

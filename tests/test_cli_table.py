@@ -133,7 +133,7 @@ def test_robustness_says_what_moves(call: Call) -> None:
     ("arguments", "says"),
     [
         (["--row", 5000], "the table has the rows 0 to 1999, got 5000"),
-        (["--row", -1], "--row"),
+        (["--row", -1], "--row must be the number of a row, counted from 0, got -1."),
         (["--row", 1, "--digit", 3], "--digit and --row name different inputs: leave one of them out"),
         (["--table", "people.csv", "--digit", 3], "--digit and --table name different inputs"),
         (["--table", "people.csv", "--text", "a"], "--text and --table name different inputs"),
@@ -146,7 +146,7 @@ def test_robustness_says_what_moves(call: Call) -> None:
             ["--row", 1, "--model", "model.pkl"],
             "is a pickle, which can run any code when it is opened: save XGBoost as",
         ),
-        (["--row", 1, "--model", "trees"], "--model must be adult-trees or a file of trees"),
+        (["--row", 1, "--model", "trees"], "--model must be adult-trees, a file of trees"),
         (["--row", 1, "--columns", "columns.json"], "the trees for Adult read its columns"),
         (["--row", 1, "--columns", "none.json"], "cannot read columns from none.json"),
         (["--row", 1, "--target", "rich"], "there is no class 'rich': use one of <=50K, >50K"),

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 import holdfast as hf
 from holdfast.experiment.packing import pack_explanations
-from holdfast.explanation import HELD, MOVED, Explanation, explain_cases
+from holdfast.explaining import explain_cases
+from holdfast.explanation import HELD, MOVED, Explanation
 from holdfast.modalities.modality import radius_facts
 from holdfast.robustness import Certificate, Exact, Rows, Solution
 from toys import small_net
@@ -96,7 +97,7 @@ def test_nothing_is_proven_by_a_point_outside_the_box() -> None:
         (lambda: hf.FunctionModel(lambda x: 1 / 0).ask(torch.rand(1, 2)), "the model failed in its forward pass"),
         (
             lambda: hf.FunctionModel(lambda x: ["a"] * len(x)).ask(torch.rand(1, 2)),
-            "must return class numbers from 0, or scores, got texts",
+            "the function returns texts: give the names of all classes and decisions=True",
         ),
         (lambda: hf.FunctionModel(lambda x: x[:, 0]).ask(torch.rand(1, 2)), "the function must return scores"),
         (lambda: hf.Counterfactual(Constant()), "Counterfactual needs witnesses"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -97,6 +98,13 @@ def test_one_file_is_enough_for_list_toml_command_and_report(installed: dict[str
         assert f"## {heading}" in text
     assert "Size against Grad" in text, "a criterion from outside is compared"
     assert "Size: higher is better" in page, "and has a curve"
+    for name, about in (
+        ("Brightness", "Features in the order of their value. <small>this test</small>"),
+        ("Size", "How many features are called relevant, weighted by their value."),
+    ):
+        key = re.search(rf'id="(word-[a-z]+-[0-9]+)"><dt>[^/]*(?:/[^/]*)*? {name}</dt><dd>{re.escape(about)}', page)
+        assert key, "the glossary has the extension's own words"
+        assert page.count(f'href="#{key[1]}"') > 1, "tables link to them"
     picture = tmp_path / "e.png"
     told = _holdfast(installed, "explain", "--digit", 0, "--method", "brightness", "--out", picture, "--json")
     assert json.loads(told)["explanations"][0]["explainer"].startswith("Brightness(")

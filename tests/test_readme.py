@@ -32,21 +32,26 @@ def test_links_lead_to_files() -> None:
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
-def test_the_python_example_runs_as_it_stands(tmp_path: Path) -> None:
-    order, value = _printed(BLOCKS[0], tmp_path)
+@pytest.mark.slow
+def test_the_python_examples_run_as_they_stand(tmp_path: Path) -> None:
+    """Three kinds of inputs, then the comparison, which goes on with the model of the first."""
+    for library in ("shap", "sklearn", "pandas"):
+        pytest.importorskip(library)
+    printed = _printed("".join(BLOCKS), tmp_path)
+    assert printed[0].startswith("Explanation: 0 (")
+    assert "the smallest change of the others" in printed[2]
+    assert printed[3].startswith("Explanation: hockey (")
+    assert any(line.startswith("3 methods on 6 cases: areas under the curves") for line in printed)
+    assert any("with Holm's correction over" in line for line in printed)
+    assert (tmp_path / "seven.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_example_of_the_page_about_explanations_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
+    order, value = _printed("import holdfast as hf\n" + block, tmp_path)
     assert order.startswith("['income', ")
     assert value.startswith("tensor([[0.57")
-
-
-@pytest.mark.slow
-def test_the_comparison_of_attributions_runs_as_it_stands(tmp_path: Path) -> None:
-    pytest.importorskip("shap")
-    [block] = [block for block in BLOCKS if "hf.compare(" in block]
-    printed = _printed(BLOCKS[0] + block, tmp_path)[2:]
-    assert printed[0].startswith("3 methods on 12 cases: areas under the curves")
-    assert [line.split()[0] for line in printed[3:6]] == ["shap", "captum", "greedy-as"]
-    assert any("with Holm's correction over 12 comparisons" in line for line in printed)
-    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
 
 
 def _printed(code: str, folder: Path) -> list[str]:

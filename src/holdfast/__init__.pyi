@@ -3,6 +3,7 @@
 from . import analyses as analyses
 from . import data as data
 from . import text as text
+from .as_model import as_model as as_model
 from .cases import Cases as Cases
 from .columns import Column as Column
 from .columns import Columns as Columns
@@ -14,11 +15,13 @@ from .criteria.robustness import RobustnessRest as RobustnessRest
 from .curve import Curve as Curve
 from .curve import trace as trace
 from .domain import Domain as Domain
+from .entry import explain as explain
 from .errors import HoldfastError as HoldfastError
 from .errors import HoldfastWarning as HoldfastWarning
 from .evaluation import Evaluation as Evaluation
 from .evaluation import compare as compare
 from .explainers.anchor import Anchor as Anchor
+from .explainers.brute_force import BruteForce as BruteForce
 from .explainers.counterfactual import Counterfactual as Counterfactual
 from .explainers.estimators import BoundaryNormals as BoundaryNormals
 from .explainers.estimators import Estimator as Estimator
@@ -38,6 +41,8 @@ from .explainers.propagation import Lrp as Lrp
 from .explainers.random import Random as Random
 from .explainers.removal import KernelShap as KernelShap
 from .explainers.removal import LeaveOneOut as LeaveOneOut
+from .explainers.tree_shap import TreeShap as TreeShap
+from .explanation import Explanation as Explanation
 from .features import Features as Features
 from .models.execution import Execution as Execution
 from .models.function import FunctionModel as FunctionModel

@@ -23,6 +23,10 @@ def _printable(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
+class UnreadableError(HoldfastError):
+    """A classifier is of a kind that is not read. It can be asked as a function."""
+
+
 class HoldfastWarning(UserWarning):
     """The computation continues, but its result needs careful interpretation."""
 

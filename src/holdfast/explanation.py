@@ -2,25 +2,68 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from holdfast.cases import ANY, Cases
-from holdfast.chunks import Progress
+from holdfast.baselines import Baselines
+from holdfast.cases import ANY
 from holdfast.columns import Cell
-from holdfast.explainers.explainer import Explainer
+from holdfast.errors import HoldfastError
 from holdfast.features import Features
+from holdfast.files import write_text
 from holdfast.models.model import Queries
-from holdfast.ranking import Ranking
-from holdfast.robustness import Radii, Robustness
+from holdfast.prose import visible
+from holdfast.version import __version__
+
+if TYPE_CHECKING:
+    from holdfast.figures import Plot
 
 MOVED, HELD = 0, 1
 SUBSETS = ("only these move", "these are held")
 """The two sets of features that may move: the relevant ones, or all others."""
+
+
+class Display(Protocol):
+    """How explanations of one kind of inputs are shown. Modalities are displays."""
+
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
+        """Draw explanations of the same input."""
+
+    def page(self, explanations: Sequence[Explanation], title: str) -> str:
+        """Return an HTML page about explanations of the same input. It loads nothing."""
+
+    def fragment(self, explanation: Explanation) -> str:
+        """Return an explanation as HTML for a notebook."""
+
+    def plain(self, explanation: Explanation) -> dict[str, Any]:
+        """Return further facts about an explanation as plain data, by name."""
+
+
+class Feature(NamedTuple):
+    """One feature of an explanation.
+
+    Attributes:
+        rank: Its place in the order of relevance, 1 for the first.
+        number: Its number among the features.
+        name: Its name, or the word or column that it is.
+        relevant: Whether it is one of the relevant ones.
+        value: Its value for readers, if it is a column.
+        becomes: What the smallest change makes of it, as a real word or a value; empty if that is not known.
+    """
+
+    rank: int
+    number: int
+    name: str
+    relevant: bool
+    value: str = ""
+    becomes: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +80,7 @@ class Explanation:
         label: The class that is explained.
         target: The other class of a targeted explanation ("why not this class?"); ``ANY`` for none.
         order: Numbers of the features, most relevant first, without padding.
-        top: The number of relevant features, the first of ``order``.
+        size: The number of relevant features, the first of ``order``.
         radius: The length of the smallest change found; ``inf`` if none was found.
         new_class: The class after the change; -1 if none was found.
         moves: The changes, ``[2, *shape]``; None if they were not stored.
@@ -60,6 +103,10 @@ class Explanation:
             move may round a number. None otherwise.
         cells: The columns, if the input is a row of a table.
         extra: Further facts for this kind of input: pairs of a name and a value.
+        p: The norm of the radii.
+        baselines: Radii to compare with; None if they were not measured.
+        title: The input, for headings.
+        display: How it is shown; None: it cannot be drawn.
     """
 
     method: str
@@ -69,7 +116,7 @@ class Explanation:
     label: int
     target: int
     order: tuple[int, ...]
-    top: int
+    size: int
     radius: tuple[float, float]
     new_class: tuple[int, int]
     moves: Tensor | None
@@ -91,11 +138,148 @@ class Explanation:
     witness: Tensor | None = None
     cells: tuple[Cell, ...] = ()
     extra: tuple[tuple[str, str], ...] = ()
+    p: float = 2.0
+    baselines: Baselines | None = None
+    title: str = ""
+    display: Display | None = None
+
+    def __repr__(self) -> str:
+        names = [one.name for one in self.top(5)]
+        more = ", …" if self.size > len(names) else ""
+        lines = (
+            f"Explanation: {self.prediction}, {self.question}",
+            f"  {self.size} of {len(self.order)} {self.features.kind} by {self.method or 'a ranking'}: "
+            f"{', '.join(names)}{more}",
+            f"  {self.sentence}",
+        )
+        return visible("\n".join(lines))
+
+    # ------------------------------------------------------------------ reading
+
+    def top(self, count: int | None = None) -> list[Feature]:
+        """Return the first features by relevance, with their names, values and what the smallest change makes of them.
+
+        Args:
+            count: How many; None: the relevant ones.
+        """
+        cells = {cell.rank: cell for cell in self.cells}
+        lines = []
+        for place, number in enumerate(self.order[: self.size if count is None else count]):
+            cell = cells.get(place + 1)
+            known = () if cell is None else (cell.text, cell.after_text)
+            name = self.features.name(number) if cell is None else cell.title
+            known = known or ("", self.replacements.get(number, ""))
+            lines.append(Feature(place + 1, number, name, place < self.size, *known))
+        return lines
+
+    @property
+    def sentence(self) -> str:
+        """The radius while the relevant features are held, beside the baselines."""
+        kind, count = self.features.kind, len(self.order)
+        size = self.size
+        if size >= count:
+            return f"All {count} {kind} are relevant, so none is left to move."
+        exact = self.bound == "exact" and self.proven[HELD]
+        found = "" if exact or self.bound == "lower" else " found"
+        radius = self.radius[HELD]
+        held = f"While the {size} most relevant of {count} {kind} are held,"
+        effect = "changes the prediction" if self.target == ANY else f"makes it {self.classes[self.target]}"
+        if math.isinf(radius):
+            said = f"{held} no change of the others {effect}, which is proven"
+            if not self.proven[HELD]:
+                said = f"{held} no change of the others was found that {effect}"
+        else:
+            long = f"{'at least ' if self.bound == 'lower' else ''}{radius:.3g}"
+            said = f"{held} the smallest change{found} of the others that {effect} has length {long} (L{self.p:g})"
+        if self.baselines is None:
+            return f"{said}."
+        return f"{said}; {self.baselines.held_text(size)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain data that JSON can hold. Tensors are left out."""
+        beside = self.baselines
+        return {
+            "method": self.method,
+            "explainer": self.explainer,
+            "question": self.question,
+            "relevant": [
+                {"feature": feature, "name": self.features.name(feature), "replacement": self.replacements.get(feature)}
+                for feature in self.relevant
+            ],
+            **({} if self.display is None else self.display.plain(self)),
+            "radius": {s: _finite(self.radius[k]) for k, s in enumerate(SUBSETS)},
+            "proven": dict(zip(SUBSETS, self.proven, strict=True)),
+            "at least": {s: _finite(self.lower[k]) for k, s in enumerate(SUBSETS)},
+            "new class": {
+                s: None if self.new_class[k] < 0 else self.classes[self.new_class[k]] for k, s in enumerate(SUBSETS)
+            },
+            "random features": None
+            if beside is None
+            else {s: _finite(beside.random[k]) for k, s in enumerate(SUBSETS)},
+            "all features": None if beside is None else _finite(beside.everything),
+            "sentence": self.sentence,
+            "bound": self.bound,
+            "uncertain": self.uncertain,
+            "rows to explain": {"forward": self.cost.forward, "gradient": self.cost.gradient},
+            "rows to judge": {"forward": self.judging.forward, "gradient": self.judging.gradient},
+            "judge": self.judge,
+            **dict(self.extra),
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self) -> Any:
+        """Return all features by relevance as a data frame of pandas, one row for each.
+
+        Raises:
+            HoldfastError: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # not a dependency
+        except ImportError as error:
+            raise HoldfastError("a data frame needs pandas: pip install pandas, or use top().") from error
+        frame = pd.DataFrame([one._asdict() for one in self.top(len(self.order))])
+        return frame.set_index("rank")
+
+    # ------------------------------------------------------------------ showing
+
+    def plot(self) -> Plot:
+        """Draw the input, its relevant features and the two smallest changes.
+
+        Raises:
+            HoldfastError: The explanation was not made by ``hf.explain``.
+        """
+        return self._shown().figure([self], self.title)
+
+    def save(self, path: str | Path) -> None:
+        """Write the explanation to a file.
+
+        Args:
+            path: ``.html``: a page that loads nothing; ``.json``: plain data; otherwise a picture.
+
+        Raises:
+            HoldfastError: The file cannot be written, or its suffix is not known.
+        """
+        path = Path(path)
+        if path.suffix.lower() == ".json":
+            answer = {"version": __version__, "input": self.title, "prediction": self.prediction, **self.to_dict()}
+            write_text(path, json.dumps(answer, indent=1))
+        elif path.suffix.lower() in (".html", ".htm"):
+            write_text(path, self._shown().page([self], self.title))
+        else:
+            self.plot().save(path)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.display is None else self.display.fragment(self)
+
+    def _shown(self) -> Display:
+        if self.display is None:
+            raise HoldfastError("this explanation cannot be drawn, because it was not made by hf.explain.")
+        return self.display
 
     @property
     def relevant(self) -> tuple[int, ...]:
         """The relevant features, most relevant first."""
-        return self.order[: self.top]
+        return self.order[: self.size]
 
     @property
     def relevant_mask(self) -> Tensor:
@@ -147,6 +331,10 @@ class Explanation:
         return f"changes to {self.classes[self.new_class[which]]} ({self.new_probability[which]:.0%})"
 
 
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value
+
+
 def question(classes: Sequence[str], label: int, target: int) -> str:
     """Return the question that an explanation answers, such as "why 7 and not 9?".
 
@@ -156,117 +344,3 @@ def question(classes: Sequence[str], label: int, target: int) -> str:
         target: The other class; ``ANY`` for none.
     """
     return f"why {classes[label]}" + (f" and not {classes[target]}?" if target != ANY else "?")
-
-
-def explain_cases(
-    cases: Cases,
-    method: str,
-    explainer: Explainer,
-    judge: Robustness,
-    size: float | int,
-    progress: Progress | None = None,
-    judging: Progress | None = None,
-) -> list[Explanation]:
-    """Rank the features of every case, and measure both radii of the first ones.
-
-    Args:
-        cases: The cases to explain.
-        method: The name of the explainer.
-        explainer: Ranks the features.
-        judge: Measures the radii.
-        size: The size of the relevant set: a share (float) or a number (int).
-        progress: Called with (done, total) during the ranking.
-        judging: Called with (done, total) while radii are measured.
-
-    Returns:
-        One explanation for each case.
-    """
-    before = cases.model.queries
-    ranking = explainer(cases, progress)
-    cost = cases.model.queries - before
-    return [
-        replace(one, cost=cost, explainer=repr(explainer))
-        for one in judge_ranking(cases, method, ranking, judge, size, judging)
-    ]
-
-
-def judge_ranking(
-    cases: Cases,
-    method: str,
-    ranking: Ranking,
-    judge: Robustness,
-    size: float | int,
-    progress: Progress | None = None,
-) -> list[Explanation]:
-    """Measure both radii of the first features of a ranking.
-
-    Args:
-        cases: The cases of the ranking.
-        method: The name of the explainer.
-        ranking: The ranking of the features.
-        judge: Measures the radii.
-        size: The size of the relevant set: a share (float) or a number (int).
-        progress: Called with (done, total) while radii are measured.
-
-    Returns:
-        One explanation for each case.
-    """
-    relevant = ranking.top([size])
-    radii = judge(cases, torch.cat([relevant, ~relevant], 1), progress=progress)
-    model = cases.model
-    before = model.probabilities(model(cases.x, exact=True)).gather(1, cases.label[:, None])[:, 0]
-    after = model.probabilities(model(radii.witness.flatten(0, 1), exact=True))
-    after = after.gather(1, radii.new_class.flatten().clamp_min(0)[:, None]).view_as(radii.radius)
-    after = after.masked_fill(radii.new_class < 0, math.nan)
-    return [
-        Explanation(
-            method=method,
-            x=cases.x[case].cpu(),
-            features=cases[case].features.bind(cases.x[:1].cpu()),
-            classes=model.classes,
-            label=int(cases.label[case]),
-            target=int(cases.target[case]),
-            order=tuple(ranking.order[case, : int(ranking.count[case])].tolist()),
-            top=int(relevant[case, 0].sum()),
-            radius=_pair(radii.radius[case]),
-            new_class=_whole_pair(radii.new_class[case]),
-            moves=(radii.witness[case] - cases.x[case]).cpu(),
-            probability=float(before[case]),
-            new_probability=_pair(after[case]),
-            bound=radii.bound,
-            proven=(bool(radii.proven[case, MOVED]), bool(radii.proven[case, HELD])),
-            lower=_pair(radii.lower[case]),
-            witness=None if model.domain is None else radii.witness[case].cpu(),
-            uncertain=None if ranking.uncertain is None else float(ranking.uncertain[case]),
-            judging=radii.queries,
-            notes=_notes(ranking, radii, case, int(relevant[case, 0].sum())),
-            explainer=ranking.method,
-            judge=radii.method,
-        )
-        for case in range(len(cases))
-    ]
-
-
-def _notes(ranking: Ranking, radii: Radii, case: int, top: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*ranking.notes, *_ties(ranking, case, top), *radii.notes]))
-
-
-def _ties(ranking: Ranking, case: int, top: int) -> tuple[str, ...]:
-    """Return a note if features on both sides of the cut have equal scores."""
-    along = ranking.scores[case].gather(0, ranking.order[case])[: int(ranking.count[case])]
-    if not 0 < top < len(along) or float(along[top - 1]) != float(along[top]):
-        return ()
-    equal = int((along[:top] == along[top]).sum())
-    return (
-        f"{equal} of the {top} relevant features have the same score as some that are not: the seed chose among them.",
-    )
-
-
-def _pair(values: Tensor) -> tuple[float, float]:
-    first, second = values.tolist()
-    return float(first), float(second)
-
-
-def _whole_pair(values: Tensor) -> tuple[int, int]:
-    first, second = values.tolist()
-    return int(first), int(second)

@@ -5,6 +5,7 @@ Importing this module imports matplotlib, so other rooms import it inside the fu
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import warnings
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -78,10 +79,13 @@ class Plot(Figure):
     Args:
         width: The width in inches.
         height: The height in inches.
+        layout: None if axes are placed by hand.
     """
 
-    def __init__(self, width: float = WIDTH, height: float = HEIGHT):
-        super().__init__(figsize=(width, height), facecolor="white", layout="constrained")
+    def __init__(
+        self, width: float = WIDTH, height: float = HEIGHT, layout: Literal["constrained"] | None = "constrained"
+    ):
+        super().__init__(figsize=(width, height), facecolor="white", layout=layout)
         FigureCanvasAgg(self)
 
     def panels(self, rows: int = 1, columns: int = 1) -> list[Axes]:
@@ -116,6 +120,11 @@ class Plot(Figure):
         except (ValueError, RuntimeError, OSError, MemoryError) as error:
             raise HoldfastError(f"cannot draw {shown(target)}: {first_line(error)}") from error
         write_bytes(target, content)
+
+    @property
+    def address(self) -> str:
+        """The figure as a PNG picture in a data URL."""
+        return f"data:image/png;base64,{base64.b64encode(self._encoded('png')).decode()}"
 
     def _repr_png_(self) -> bytes:
         return self._encoded("png")

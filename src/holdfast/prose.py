@@ -24,11 +24,13 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """Return words joined by commas, and by ``last`` before the last one.
+    """Return words joined by commas, and by ``last`` before the last one; those with a comma of their own are quoted.
 
-    >>> listed(["a"]), listed(["a", "b"], "or"), listed(["a", "b", "c"])
-    ('a', 'a or b', 'a, b and c')
+    >>> listed(["a"]), listed(["a", "b"], "or"), listed(["a", "b", "c, d"])
+    ('a', 'a or b', 'a, b and “c, d”')
     """
+    if len(words) > 1:
+        words = [f"“{word}”" if "," in word else word for word in words]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 

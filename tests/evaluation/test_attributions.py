@@ -137,7 +137,7 @@ def test_columns_that_are_no_features_are_refused(change: Any, said: str) -> Non
         (_drawn(5, 12, 3), r"got \[5, 12, 3\]"),
         (torch.tensor(3.0), r"got \[\]"),
         (_drawn(5, 12).fill_(torch.nan), "finite"),
-        ([_drawn(5, 12), _drawn(5, 11)], r"one shape, got \(5, 11\) and \(5, 12\)"),
+        ([_drawn(5, 12), _drawn(5, 11)], r"one shape, got “\(5, 11\)” and “\(5, 12\)”"),
         ([[1.0, 2.0], [3.0]], "attributions must be"),
         (pd.DataFrame({"a": ["x"] * 5}), "attributions must be"),
         (_Failing(), "attributions cannot be read from _Failing: it is lost"),

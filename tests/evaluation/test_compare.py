@@ -139,7 +139,7 @@ def test_progress_is_reported_to_the_end(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"model": "net"}, "model must be a holdfast model or a torch.nn.Module, got str"),
+        ({"model": "net"}, "cannot read the trees net"),
         ({"methods": [_x()]}, 'methods must be a dict such as {"mine"'),
         ({"methods": {}}, "expected at least one method"),
         ({"methods": {3: _x()}}, "the name of a method must be a text, got 3"),

@@ -21,7 +21,7 @@ from holdfast.experiment.engine import Batch, Outcome
 from holdfast.experiment.export import rows
 from holdfast.experiment.fingerprint import of_model
 from holdfast.experiment.results import Results
-from holdfast.explanation import judge_ranking
+from holdfast.explaining import judge_ranking
 from studies import Broken, Faulty, compute, small_study, toy_study
 from toys import small_net
 
@@ -239,7 +239,7 @@ def test_explanations_come_back(small_results: Path) -> None:
     assert float(one.moves[0].norm()) == pytest.approx(one.radius[0], rel=1e-3)
     outside = ~one.relevant_mask.expand(1, 28, 28)
     assert float(one.moves[0][outside].abs().max()) == 0
-    assert one.top == 3, "a fifth of the sixteen patches"
+    assert one.size == 3, "a fifth of the sixteen patches"
     direct = judge_ranking(study.cases[:2], "Grad", hf.Grad()(study.cases[:2]), hf.MinNorm(steps=12), 0.2)[1]
     assert (one.order, one.label, one.target, one.new_class) == (
         direct.order,

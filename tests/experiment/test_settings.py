@@ -103,7 +103,7 @@ VALUES = [
     ),
     ('["Insertion", "Insertion, margin"]', '["In"]', "digits.criteria should be of Robust.*, got 'In'"),
     ('of = "Grad"', 'of = "Gred"', "explainers.EG, other digits.of should be one of Grad, .*, got 'Gred'"),
-    ("{ first = 200, count = 5 }", "3", r"digits.references should be \{ first = N, count = N \}: .*, got 3"),
+    ("{ first = 200, count = 5 }", "3", r"digits.references should be \{ first = N, count = N \}, .*, got 3"),
     ("count = 5 }", 'count = "five" }', r"references should be \{ first = N, count = N \}"),
     ("count = 5 }", "count = 5, by = 2 }", r"references should be \{ first = N, count = N \}"),
     ("count = 5 }", "count = 5000 }", "EG, other digits.references asks for more than the 1000 examples there are"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from holdfast.data.table_experiments import TableData
 from holdfast.experiment import Store, run
 from holdfast.experiment.build import build
 from holdfast.experiment.export import export
+from holdfast.experiment.plan import plan_of
 from holdfast.experiment.results import Results
 from holdfast.experiment.study import Study
 from holdfast.experiment.toml import load, named
@@ -62,6 +64,24 @@ examples = 1
 top = 2
 targets = 1
 judge = "judge"
+"""
+OPTIONAL = """
+[explainers.TreeSHAP]
+use = "tree-shap"
+references = { others = 20 }
+optional = true
+
+[explainers.Grad]
+use = "grad"
+optional = true
+
+[explainers.Greedy]
+use = "greedy"
+step = 1
+
+[criteria.Insertion]
+use = "insertion"
+reference = { others = 2000 }
 """
 CHECKS = """
 [analyses.diagnostics]
@@ -183,7 +203,7 @@ def test_a_forest_is_trained_on_the_other_rows(tmp_path: Path) -> None:
     ("data", "rest", "words"),
     [
         (
-            'use = "tables"\nroot = "wine"',
+            'use = "tables"\nroot = "wine"\n[model]\nuse = "table-trees"',
             REST.replace("first = 200", "first = 9"),
             "the embedded trees are for Adult, got wine",
         ),
@@ -191,18 +211,118 @@ def test_a_forest_is_trained_on_the_other_rows(tmp_path: Path) -> None:
         ('use = "tables"\ncount = 2000\nfirst = 1', REST, "ask for more than the 2000 examples"),
         ('use = "tables"\n[model]\nuse = "table-trees"\nweights = "train"', REST, "table-forest is trained"),
         ('use = "tables"\n[model]\nuse = "table-forest"\nweights = "embedded"', REST, 'should be "train"'),
-        ('use = "tables"\n[model]\nuse = "mnist-cnn"', REST, "table-trees or table-forest for tables"),
+        ('use = "tables"\n[model]\nuse = "mnist-cnn"', REST, "table-logistic or table-mlp for tables"),
         ('use = "tables"', REST.replace("top = 2", "top = 8"), "gallery.top, 8, should be under the 8 columns"),
+        ('use = "tables"\ncount = 2000', REST.replace("first = 200, count = 50", "others = 5"), "and all are: lower"),
+        ('use = "tables"', REST.replace("first = 200, count = 50", "others = 0"), "or { others = N }, at most so many"),
+        ('use = "tables"', OPTIONAL.replace("step = 1", "optional = true"), "it cannot be optional"),
+        (
+            'use = "tables"\n[model]\nuse = "table-knn"\nrows = 50',
+            OPTIONAL.replace("optional = true", ""),
+            "TreeShap explains models that hf.trees made, got a NeighboursModel",
+        ),
+        (
+            'use = "tables"\nroot = "wine"\ncount = 130\n[model]\nuse = "table-logistic"',
+            REST.replace("first = 200", "first = 9"),
+            "none of the 48 rows that are not explained is of class_0: set data.shuffle",
+        ),
         ('use = "mnist"', REST, 'should not be "typical" for mnist: it is no table'),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, data: str, rest: str, words: str) -> None:
-    with pytest.raises(hf.HoldfastError, match=words):
-        _study(tmp_path, f"\n[data]\n{data}\n", rest)
+    with pytest.raises(hf.HoldfastError, match=re.escape(words)):
+        plan_of(_study(tmp_path, f"\n[data]\n{data}\n", rest))
 
 
 def test_the_named_experiment_loads() -> None:
     assert "paper-tabular" in named()
     made = build(load("paper-tabular"), "paper-tabular", Path("nowhere"), limit=2)
     assert made.main == "Greedy"
+    assert made.about["table"] == "Adult"
     assert TableData().title == "Adult"
+
+
+HOUSES = "MedInc,HouseAge,AveRooms,AveBedrms,Population,AveOccup,Latitude,Longitude,MedHouseVal"
+
+
+def _houses(folder: Path, rows: int = 150) -> Path:
+    """Write a small table of the form of California Housing, whose prices follow the incomes."""
+    drawn = np.random.default_rng(0).random((rows, 8))
+    lines = [",".join(f"{value:.4f}" for value in (*row, row[0] + 0.1 * row[1])) for row in drawn]
+    path = folder / "houses.csv"
+    path.write_text("\n".join([HOUSES, *lines]))
+    return path
+
+
+NETWORKS = {
+    "table-forest": hf.TreeModel,
+    "table-xgboost": hf.TreeModel,
+    "table-knn": hf.NeighboursModel,
+    "table-logistic": hf.TorchModel,
+    "table-mlp": hf.TorchModel,
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("table", ["wine", "houses", "adult"])
+def test_every_classifier_is_trained_on_every_table(table: str, name: str, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("xgboost")
+    root = {"wine": 'root = "wine"', "houses": f'root = "{_houses(tmp_path).as_posix()}"', "adult": ""}[table]
+    more = ("rows = 300\n" if table == "adult" else "") + ("epochs = 40" if name == "table-mlp" else "")
+    data = f'[data]\nuse = "tables"\ncount = 20\nshuffle = 3\n{root}\n[model]\nuse = "{name}"\n{more}\n'
+    first, second = (_study(tmp_path, data, OPTIONAL) for _ in range(2))
+    model = first.cases.model
+    assert isinstance(model, NETWORKS[name])
+    assert torch.equal(model(first.cases.x), second.cases.model(second.cases.x)), (
+        "the same settings, the same classifier"
+    )
+    assert model.domain is not None
+    assert first.cases.features.names == (first.columns.moving if first.columns else (),)
+    trained = first.about["trained on"]
+    assert int(trained.partition("; ")[2].partition("%")[0]) >= 70, trained
+    has_gradients, is_tree = name in ("table-logistic", "table-mlp"), NETWORKS[name] is hf.TreeModel
+    assert ("Grad" in [one.name for one in first.methods]) == has_gradients
+    assert ("TreeSHAP" in [one.name for one in first.methods]) == is_tree
+    assert ("Grad: needs gradients" in first.about["left out"]) != has_gradients
+
+
+def test_rows_are_shuffled_by_a_seed_and_keep_their_numbers() -> None:
+    table = hf.data.wine()
+    plain, drawn = (TableData(root="wine", shuffle=seed).load(None, None, "cpu") for seed in (None, 4))
+    assert torch.equal(plain.x, table.x)
+    assert not torch.equal(drawn.x, table.x)
+    numbers = [int(name.removeprefix("row ")) for name in drawn.names]
+    assert torch.equal(drawn.x, table.x[numbers])
+    assert sorted(numbers) == list(range(178))
+
+
+def test_others_are_those_that_are_not_explained_whatever_the_limit(tmp_path: Path) -> None:
+    data = '[data]\nuse = "tables"\nroot = "wine"\nfirst = 10\ncount = 100\nshuffle = 0\n'
+    assert TableData(root="wine", first=10, count=100).others(178).tolist() == [*range(10), *range(110, 178)]
+    studies = []
+    for limit in (2, None):
+        (tmp_path / "experiment.toml").write_text(f"{HEAD}{data}{OPTIONAL}", encoding="utf-8")
+        studies.append(build(load(str(tmp_path / "experiment.toml")), "rows", tmp_path, limit=limit))
+    assert [len(one.cases) for one in studies] == [2, 100]
+    assert studies[0].measures == studies[1].measures
+    assert studies[0].about == studies[1].about
+    insertion = studies[0].measures[0].criterion
+    assert isinstance(insertion, hf.Insertion)
+    assert isinstance(insertion.reference, RandomRows)
+    assert len(insertion.reference.values) == 78
+    explained = {tuple(row) for row in studies[1].cases.x.tolist()}
+    assert not explained & {tuple(row) for row in insertion.reference.values.tolist()}
+
+
+@pytest.mark.slow
+def test_an_experiment_on_houses_ends_in_tables(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    data = f'[data]\nuse = "tables"\ncount = 4\nshuffle = 0\nroot = "{_houses(tmp_path).as_posix()}"\n'
+    study = _study(tmp_path, data, REST.replace("first = 200, count = 50", "others = 30"))
+    assert study.about["table"] == "California"
+    assert "146 other rows" in study.about["trained on"], "the forest is the default where no embedded trees are"
+    results = _computed(study, tmp_path / "results.db")
+    assert results.missing == 0
+    page = as_markdown(results, write_page(results, tmp_path / "report.html"))
+    assert "Robustness-S̄r" in page

@@ -13,11 +13,15 @@ from holdfast.testing import check_explainer
 from holdfast.testing.explainers import LAWS
 from holdfast.testing.subjects import image_network, inputs, network
 
-EXPLAINERS = tuple(hf.Explainer.registry.classes().values())
+EVERY = tuple(hf.Explainer.registry.classes().values())
+OTHER_SUBJECTS = {hf.TreeShap}
+"""Explainers that refuse networks: their own tests check the laws on the models that they explain."""
+EXPLAINERS = tuple(kind for kind in EVERY if kind not in OTHER_SUBJECTS)
 
 SETTINGS: dict[type[hf.Explainer], hf.Explainer] = {
     hf.GreedyAS: hf.GreedyAS(step=0.2),
     hf.Greedy: hf.Greedy(hf.RobustnessRest(hf.MinNorm(steps=10)), step=0.2),
+    hf.BruteForce: hf.BruteForce(hf.RobustnessRest(hf.MinNorm(steps=10)), budget=2),
     hf.OneStepBanzhaf: hf.OneStepBanzhaf(),
     hf.Grad: hf.Grad(),
     hf.IntegratedGradients: hf.IntegratedGradients(),
@@ -36,7 +40,7 @@ SETTINGS: dict[type[hf.Explainer], hf.Explainer] = {
 def test_every_explainer_is_public_and_checked() -> None:
     public = (getattr(hf, name) for name in dir(hf))
     explainers = {kind for kind in public if isinstance(kind, type) and issubclass(kind, hf.Explainer)}
-    assert explainers - {hf.Explainer, hf.Attribution} == set(EXPLAINERS) == set(SETTINGS)
+    assert explainers - {hf.Explainer, hf.Attribution} == set(EVERY) == set(SETTINGS) | OTHER_SUBJECTS
 
 
 @pytest.mark.parametrize("kind", EXPLAINERS)
@@ -55,7 +59,10 @@ def test_models_without_bounds_are_explained(kind: type[hf.Explainer]) -> None:
     assert SETTINGS[kind](hf.TorchModel(network()).ask(inputs())).order.shape == (5, 12)
 
 
-@pytest.mark.parametrize("name", [name for name in hf.Explainer.registry.makers() if "paper" not in name])
+NAMES = [name for name in hf.Explainer.registry.makers() if "paper" not in name and name != "tree-shap"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_preset_explains_an_input_of_one_feature(name: str) -> None:
     features = hf.Features.of(torch.zeros(1, 12, dtype=torch.long))
     cases = hf.TorchModel(network(), (0, 1)).ask(inputs()[:1], features=features)
@@ -72,7 +79,9 @@ def test_colour_images_have_one_place_a_pixel(kind: type[hf.Explainer]) -> None:
     assert explainer(cases).order.shape == (2, 16)
 
 
-@pytest.mark.parametrize("kind", EXPLAINERS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_a_listing_has_source_and_cost(kind: type[hf.Explainer]) -> None:
     assert kind.source
-    assert (SETTINGS[kind].rows(12) is None) == (kind is hf.Anchor), "the cost of a bandit is not known before"
+    assert (SETTINGS.get(kind, hf.TreeShap()).rows(12) is None) == (kind is hf.Anchor), (
+        "the cost of a bandit is not known before"
+    )

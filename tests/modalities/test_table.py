@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,12 +12,15 @@ import pytest
 import torch
 
 import holdfast as hf
-from holdfast.columns import Column
-from holdfast.explanation import HELD, MOVED, Explanation, explain_cases
-from holdfast.modalities.bars import draw_bars
-from holdfast.modalities.modality import Modality, RowSource, Source
+from holdfast.columns import Cell, Column
+from holdfast.explaining import explain_cases
+from holdfast.explanation import HELD, MOVED, Explanation
+from holdfast.modalities.bars import bars_figure
+from holdfast.modalities.modality import Modality
 from holdfast.modalities.rows import described, plain_cells, sentence
-from holdfast.templates import templates
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import RowSource, Source
+from holdfast.templates import kept, templates
 
 
 @cache
@@ -80,7 +84,7 @@ def test_cells_are_the_columns_in_order() -> None:
     assert by_name["capital_gain"].after_text == "$8,614"
     assert by_name["marital_status"].amount_text == "another category"
     assert by_name["marital_status"].plain["becomes"]["scales"] is None
-    lengths = [cell.amount or 0.0 for cell in one.cells if cell.rank and cell.rank > one.top]
+    lengths = [cell.amount or 0.0 for cell in one.cells if cell.rank and cell.rank > one.size]
     length = math.sqrt(sum(1.0 if math.isnan(one) else one**2 for one in lengths))
     assert length == pytest.approx(one.radius[HELD])
 
@@ -92,7 +96,7 @@ def test_pictures_of_odd_rows(tmp_path: Path) -> None:
     )
     many = replace(one, cells=(long, *one.cells[1:], *(replace(one.cells[-1], rank=9 + n) for n in range(60))))
     still = replace(one, cells=one.cells[-2:], extra=())
-    draw_bars([one, many, still], tmp_path / "rows.png", "row 1 of $a$")
+    bars_figure([one, many, still], "row 1 of $a$").save(tmp_path / "rows.png")
     assert (tmp_path / "rows.png").stat().st_size > 20_000
 
 
@@ -108,8 +112,28 @@ def test_the_gallery_shows_rows_even_without_columns() -> None:
         assert html.count('class="relevant"') == 3
         assert html.count('class="other"') == 5
         assert "Greedy &lt;1&gt;" in html
+        widths = [float(width) for width in re.findall(r'<i style="width: ([0-9.]+)%">', html)]
+        lengths = [cell.length for cell in shown.cells if cell.amount is not None]
+        assert widths == [round(100 * length / max(lengths), 1) for length in lengths], "bars as long as the changes"
+        assert max(widths) == 100
+        card = str(module.picture(shown, "row 17"))  # type: ignore[attr-defined]
+        assert card.count("<li class=") < html.count("<li class=")
     assert plain_cells(one)[2].amount == pytest.approx(8614 / 7451.94)
     assert plain_cells(replace(one, moves=None))[2].amount is None
+
+
+def test_columns_that_do_not_change_are_counted() -> None:
+    cells = [Cell(f"c{rank}", rank, 0.0, "0") for rank in range(1, 11)]
+    for place in (1, 8):
+        cells[place] = replace(cells[place], after_text="1", amount=math.nan)
+    cells.append(Cell("fixed", None, 0.0, "0"))
+    assert [cell.rank for cell in kept(cells, 1, 3)] == [1, 2, 3, 4, 5, 9]
+    assert [cell.rank for cell in kept(cells, 1, 0)] == [1, 2, 9]
+    assert [cells[place].length for place in (0, 1)] == [0.0, 1.0], "another category counts as 1"
+    module = templates().get_template("row.html").make_module({})
+    shown = Shown("t", (), cells=tuple(cells), top=1)
+    assert "and 5 more that do not change" in str(module.bars(shown, 3))  # type: ignore[attr-defined]
+    assert "and 1 more that does not change" in str(module.bars(shown, 7))  # type: ignore[attr-defined]
 
 
 def test_options_find_their_modality() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
 import holdfast as hf
+from people import PEOPLE, people
 
 
 def cloud(seed: int, rows: int = 60, width: int = 4, classes: int = 3) -> tuple[Any, Any]:
@@ -105,3 +106,48 @@ def test_methods_with_gradients_refuse_it() -> None:
     cases = hf.neighbours(*cloud(0)).ask(torch.zeros(1, 4))
     with pytest.raises(hf.HoldfastError, match="MinNorm needs gradients, and the NeighboursModel gives only scores"):
         hf.MinNorm()(cases, torch.ones(1, 1, 4, dtype=torch.bool))
+
+
+def test_a_table_is_told_to_neighbours() -> None:
+    columns = people()
+    matrix, labels = columns.matrix(PEOPLE), ["no", "yes", "no", "yes"]
+    x = columns.encode(PEOPLE)
+    points = hf.neighbours(matrix, labels, columns=columns)
+    fitted = hf.neighbours(KNeighborsClassifier(1).fit(matrix, labels), columns=columns)
+    for model in (points, fitted):
+        assert model.classes == ("no", "yes")
+        assert model(x).argmax(1).tolist() == [0, 1, 0, 1]
+        cases = model.ask(x[:1])
+        assert cases.features.names == (columns.moving,)
+        assert model.low is not None
+        assert torch.equal(model.low, columns.bounds()[0])
+        radii = hf.ExactNeighbours()(cases, torch.ones(1, 1, len(columns.moving), dtype=torch.bool))
+        assert bool(radii.witnessed.all())
+        assert bool(columns.domain().contains(radii.witness[0], x[:1]).all()), "a witness is a row"
+        assert float(radii.lower[0, 0]) <= float(radii.radius[0, 0])
+    torch.testing.assert_close(points(x), fitted(x))
+
+
+def test_a_judge_measures_rows_of_mixed_columns_from_decisions() -> None:
+    columns = people()
+    cases = hf.neighbours(columns.matrix(PEOPLE), [0, 1, 0, 1], columns=columns).ask(columns.encode(PEOPLE))
+    every = torch.ones(4, 1, len(columns.moving), dtype=torch.bool)
+    judged, exact = hf.Judge.quick()(cases, every), hf.ExactNeighbours()(cases, every)
+    assert judged.method.startswith("DecisionBased") or "DecisionBased" in " ".join(judged.notes)
+    assert bool(judged.witnessed.all())
+    assert bool((judged.radius >= exact.lower - 1e-9).all()), "the lower bounds without the domain hold"
+    numbers = hf.neighbours(*cloud(0)).ask(torch.zeros(1, 4))
+    assert "ExactNeighbours" in " ".join(hf.Judge()(numbers, torch.ones(1, 1, 4, dtype=torch.bool)).notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "said"),
+    [
+        (([[0.0], [1]], [0, 1]), {}, "trained on 1 columns, and columns.matrix gives 8"),
+        ((np.zeros((2, 8)), [0, 1], 1, (0, 1)), {}, "columns state the bounds and the scale: leave out"),
+        ((KNeighborsClassifier(),), {}, "the KNeighborsClassifier is not fitted"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(arguments: tuple[Any, ...], more: dict[str, Any], said: str) -> None:
+    with pytest.raises(hf.HoldfastError, match=said):
+        hf.neighbours(*arguments, columns=people(), **more)

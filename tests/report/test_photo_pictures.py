@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.modalities.photograph import Panel, amplified, draw_panels, heated, outlined, plain
+from holdfast.modalities.photograph import Panel, amplified, heated, outlined, panels_figure, plain
 
 X = np.random.default_rng(0).random((3, 64, 64))
 SQUARE = np.zeros((1, 64, 64), dtype=bool)
@@ -55,6 +55,6 @@ def test_small_changes_are_made_large_enough_to_see_by_a_round_number() -> None:
 
 def test_bad_figures_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(hf.HoldfastError, match="no pictures"):
-        draw_panels([], tmp_path / "x.png")
-    with pytest.raises(hf.HoldfastError, match="cannot write the picture"):
-        draw_panels([[Panel(plain(X))]], tmp_path / "x.nothing")
+        panels_figure([])
+    with pytest.raises(hf.HoldfastError, match=r"cannot write .*its suffix"):
+        panels_figure([[Panel(plain(X))]]).save(tmp_path / "x.nothing")

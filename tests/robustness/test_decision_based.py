@@ -152,6 +152,17 @@ def test_steps_of_a_tree(p: float) -> None:
     assert float(radii.radius) == pytest.approx(float(torch.linalg.vector_norm(move, p)), rel=0.02)
 
 
+def test_several_short_moves_replace_a_long_one() -> None:
+    """One of three columns above 0.5 changes the decision; so do four of the others above 0.15, at a length of 0.3."""
+
+    def decide(rows: Any) -> Any:
+        return ((rows[:, :3] > 0.5).any(1) | ((rows[:, 3:] > 0.15).sum(1) >= 4)).astype(int)
+
+    model = hf.FunctionModel(decide, bounds=(0, 1), classes=2)
+    radii = hf.DecisionBased(queries=2000)(model.ask(torch.zeros(1, 12)), torch.ones(1, 1, 12, dtype=torch.bool))
+    assert float(radii.radius) == pytest.approx(0.3, rel=0.02)
+
+
 @pytest.mark.parametrize("queries", [0, 19, -3])
 def test_too_few_queries_are_refused(queries: int) -> None:
     with pytest.raises(hf.HoldfastError, match="queries"):

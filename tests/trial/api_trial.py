@@ -24,7 +24,7 @@ from holdfast.analyses.analysis import Analysis
 from holdfast.data.dataset import DataSet
 from holdfast.data.network import Network
 from holdfast.experiment.study import Gallery
-from holdfast.explanation import explain_cases
+from holdfast.explaining import explain_cases
 from speed import slowness
 from trial.api_doors import DOORS
 from trial.api_tables import TABLES

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from matplotlib.figure import Figure
 
 import holdfast as hf
 from holdfast.data.idx import write_idx
@@ -23,7 +22,7 @@ from holdfast.data.training import write_weights
 from holdfast.experiment import Results, Store, Study, run
 from holdfast.experiment.export import export, rows
 from holdfast.experiment.repair import check
-from holdfast.modalities.pixels import save
+from holdfast.figures import Plot
 from holdfast.report.page import write_page
 from studies import toy_study
 from trial.tally import Tally
@@ -83,15 +82,15 @@ def _resume(path: Path, study: Study, size: int) -> str:
 
 def _write(place: Path, results: Path, draw: random.Random) -> str:
     """Replace a file on a disk that is full."""
-    figure = Figure()
+    figure = Plot()
     figure.subplots().plot(range(1_000), [draw.random() for _ in range(1_000)])
     tensors = {"weights": torch.rand(20_000)}
     writers: dict[str, Callable[[Path], object]] = {
         "page.html": lambda path: write_page(Results(results), path),
         "values.csv": lambda path: export(Results(results), path),
         "values.parquet": lambda path: export(Results(results), path),
-        "figure.pdf": lambda path: save(figure, path),
-        "figure.png": lambda path: save(figure, path),
+        "figure.pdf": lambda path: figure.save(path),
+        "figure.png": lambda path: figure.save(path),
         "weights.safetensors": lambda path: write_weights(path, tensors, {}),
         "images.gz": lambda path: write_idx(path, torch.randint(255, (9, 28, 28))),
     }

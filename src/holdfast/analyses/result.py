@@ -132,7 +132,9 @@ def bars(ax: Any, names: list[str], values: list[float], low: list[float], high:
     above = [most - value for value, most in zip(values, high, strict=True)]
     drawn = ax.barh(places, values, xerr=[below, above], color=OTHER, ecolor=INK, capsize=2)
     for part in drawn.errorbar.get_children():  # visible on dark bars too
-        part.set_path_effects([withStroke(linewidth=3, foreground="white")])
+        part.set(path_effects=[withStroke(linewidth=3, foreground="white")])
+    for cap in drawn.errorbar.lines[1]:
+        cap.set(markerfacecolor=INK)
     ax.set_yticks(list(places), [plain(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(label)

@@ -19,8 +19,9 @@ from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.explainers.explainer import Explainer
 from holdfast.explainers.gradients import ExpectedGradients, Grad
 from holdfast.explainers.random import Random
-from holdfast.modalities.modality import Modality, RowSource, Subject
+from holdfast.modalities.modality import Modality, Subject
 from holdfast.modalities.pixels import grey_image
+from holdfast.modalities.source import RowSource
 from holdfast.ranking import check_size
 from holdfast.reference import RandomWords
 from holdfast.robustness import Robustness

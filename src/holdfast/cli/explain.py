@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -16,11 +16,16 @@ from rich.text import Text as RichText
 from holdfast.cases import ANY, Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
+from holdfast.cli.own import subject_or_modality
 from holdfast.cli.show import progress_bar
 from holdfast.errors import HoldfastError
 from holdfast.explainers.explainer import Explainer
-from holdfast.explanation import SUBSETS, Explanation, explain_cases
-from holdfast.modalities.modality import Modality, Source, Stretch, Subject
+from holdfast.explaining import explain_cases
+from holdfast.explanation import SUBSETS, Explanation
+from holdfast.modalities.modality import Subject
+from holdfast.modalities.shown import Stretch
+from holdfast.modalities.source import Source
+from holdfast.model_files import is_own
 from holdfast.table import Table
 from holdfast.table import text as plain_text
 from holdfast.templates import shade
@@ -44,6 +49,7 @@ def explain(
     classes: options.Classes = None,
     label_column: options.LabelColumn = None,
     model: options.Model = None,
+    weights: options.Weights = None,
     methods: options.Methods = None,
     objective: options.Objective = None,
     target: options.Target = None,
@@ -60,9 +66,11 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """Find the features that the prediction for one image, text or row of a table depends on."""
-    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), classes, label_column)
-    source = Source(image, digit, photo, text, model, resize, device, rows)
-    modality = Modality.of(source)
+    own = is_own(model) and table is None and row is None
+    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), None if own else classes, label_column)
+    names_of_classes = arguments.listed(classes)
+    source = Source(image, digit, photo, text, model, resize, device, rows, weights, names_of_classes)
+    loaded, modality = subject_or_modality(source)
     size = modality.top if top is None else arguments.size(top)
     budget = 1.0 if modality.ranks_all else None
     wanted = arguments.Wanted(size, arguments.norm(p), objective, reference, seed, budget)
@@ -70,7 +78,7 @@ def explain(
     arguments.usable_device(device)
     names = list(dict.fromkeys(map(str.strip, (modality.explainer if methods is None else methods).split(","))))
     wanted.check(names)  # before a network is loaded
-    subject = modality.read(source)
+    subject = modality.read(source) if loaded is None else loaded
     cases = subject.ask(target, features)
     if isinstance(size, int) and isinstance(modality.top, int):  # a text may have fewer words
         wanted = replace(wanted, size=min(size, cases.features.count))
@@ -96,8 +104,9 @@ def _explained(
     explanations = []
     for name, explainer in explainers.items():
         with progress_bar(f"{name}: ranking {cases.features.kind}", quiet) as progress:
-            explanation = explain_cases(cases, name, explainer, judge, wanted.size, progress)[0]
-        explanations.append(subject.modality.explained(subject, cases, explanation))
+            explanation = explain_cases(cases, name, explainer, judge, wanted.size, progress, seed=wanted.seed)[0]
+        explanation = subject.modality.explained(subject, cases, explanation)
+        explanations.append(replace(explanation, title=subject.title, display=subject.modality))
     return explanations
 
 
@@ -110,11 +119,12 @@ def _print(subject: Subject, explanations: list[Explanation], norm: str, path: P
             table.add_row("input", escape(subject.title))
         table.add_row("prediction", escape(one.prediction))
         table.add_row("question", escape(one.question))
-        table.add_row("explanation", f"{one.top} of {len(one.order)} {one.features.kind}, by {one.method}")
+        table.add_row("explanation", f"{one.size} of {len(one.order)} {one.features.kind}, by {one.method}")
         for name, value in subject.modality.facts(one):
             table.add_row(name, escape(value))
         for k, subset in enumerate(SUBSETS):
             table.add_row(f"{norm} radius, {subset}", escape(_radius(one, k)))
+        table.add_row("in comparison", escape(one.sentence))
         if one.uncertain is not None:
             table.add_row("order not certain for", f"{one.uncertain:.0%} of the features")
         table.add_row("model rows", f"{one.cost.forward:,} to explain, {one.judging.forward:,} to judge")
@@ -139,7 +149,7 @@ def _print_table(given: Table | None) -> None:
 
 
 def _radius(explanation: Explanation, which: int) -> str:
-    if which == 1 and explanation.top >= len(explanation.order):
+    if which == 1 and explanation.size >= len(explanation.order):
         return f"no {explanation.features.kind} are left to move"
     bound = f" ({explanation.bound_text(which)})" if explanation.new_class[which] >= 0 else ""
     if explanation.new_class[which] < 0 and explanation.proven[which] and math.isinf(explanation.radius[which]):
@@ -169,34 +179,7 @@ def _print_json(subject: Subject, explanations: list[Explanation], path: Path) -
         "label": first.classes[first.label],
         "probability": first.probability,
         "target": None if first.target == ANY else first.classes[first.target],
-        "explanations": [_plain(subject, one) for one in explanations],
+        "explanations": [one.to_dict() for one in explanations],
         "written": str(path),
     }
     typer.echo(json.dumps(answer, indent=1))
-
-
-def _plain(subject: Subject, one: Explanation) -> dict[str, Any]:
-    """Return an explanation as plain values."""
-    return {
-        "method": one.method,
-        "explainer": one.explainer,
-        "question": one.question,
-        "relevant": [
-            {"feature": feature, "name": one.features.name(feature), "replacement": one.replacements.get(feature)}
-            for feature in one.relevant
-        ],
-        **subject.modality.plain(one),
-        "radius": {s: None if math.isinf(one.radius[k]) else one.radius[k] for k, s in enumerate(SUBSETS)},
-        "proven": dict(zip(SUBSETS, one.proven, strict=True)),
-        "at least": {s: None if math.isinf(one.lower[k]) else one.lower[k] for k, s in enumerate(SUBSETS)},
-        "new class": {
-            s: None if one.new_class[k] < 0 else one.classes[one.new_class[k]] for k, s in enumerate(SUBSETS)
-        },
-        "bound": one.bound,
-        "uncertain": one.uncertain,
-        "rows to explain": {"forward": one.cost.forward, "gradient": one.cost.gradient},
-        "rows to judge": {"forward": one.judging.forward, "gradient": one.judging.gradient},
-        "judge": one.judge,
-        **dict(one.extra),
-        "notes": list(one.notes),
-    }

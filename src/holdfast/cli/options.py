@@ -17,7 +17,7 @@ Text = Annotated[str | None, typer.Option(help="A text instead of an image.")]
 Table = Annotated[
     Path | None, typer.Option(help="A .csv file with names of columns; its rows are inputs. Default: Adult, embedded.")
 ]
-Row = Annotated[int | None, typer.Option(min=0, help="The row of the table to explain, from 0.")]
+Row = Annotated[int | None, typer.Option(help="The row of the table to explain, from 0.")]
 ColumnsFile = Annotated[
     Path | None,
     typer.Option("--columns", help="What the columns are, written by Columns.save. Default: found out from the table."),
@@ -25,14 +25,18 @@ ColumnsFile = Annotated[
 Fixed = Annotated[str | None, typer.Option(help="Columns that never change, besides those that --columns says.")]
 Rising = Annotated[str | None, typer.Option(help="Columns whose values may only become larger, separated by commas.")]
 Falling = Annotated[str | None, typer.Option(help="Columns whose values may only become smaller.")]
-Classes = Annotated[str | None, typer.Option(help="Names of the classes of --model for a table, separated by commas.")]
+Weights = Annotated[
+    Path | None, typer.Option(help="A .safetensors file for the network of --model package.module:function.")
+]
+Classes = Annotated[str | None, typer.Option(help="Names of the classes of your own --model, separated by commas.")]
 LabelColumn = Annotated[str | None, typer.Option(help="The column of --table with the class, which the model ignores.")]
 Model = Annotated[
     str | None,
     typer.Option(
         help="For images: digits, imagenet (default with --photo), torchvision:NAME or timm:NAME. For texts: topics "
         "(default), a file that holdfast train wrote, or huggingface:NAME. For tables: a file of trees (.json, .ubj, "
-        ".txt, .skops), or adult-trees (default without --table)."
+        ".txt, .skops), or adult-trees (default without --table). Your own: package.module:function, which returns a "
+        "model and runs your code, TorchScript (.pt) or ONNX (.onnx)."
     ),
 ]
 FeatureKind = Annotated[

@@ -13,11 +13,14 @@ from torch import Tensor
 from holdfast.cases import Cases
 from holdfast.cli import arguments, options
 from holdfast.cli.app import out as console
+from holdfast.cli.own import subject_or_modality
 from holdfast.cli.show import print_radii, progress_bar, radius_text
 from holdfast.errors import HoldfastError
 from holdfast.explanation import question
 from holdfast.modalities.image import draw_changes
-from holdfast.modalities.modality import Modality, Source, Subject
+from holdfast.modalities.modality import Subject
+from holdfast.modalities.source import Source
+from holdfast.model_files import is_own
 from holdfast.robustness import Radii
 
 app = typer.Typer(add_completion=False)
@@ -37,6 +40,7 @@ def robustness(
     classes: options.Classes = None,
     label_column: options.LabelColumn = None,
     model: options.Model = None,
+    weights: options.Weights = None,
     p: options.Norm = "2",
     target: options.Target = None,
     features: options.FeatureKind = None,
@@ -60,11 +64,13 @@ def robustness(
         raise HoldfastError("--mask and --subset both say what may move: give one of them.")
     measure = arguments.method(method, arguments.norm(p), seed)
     arguments.usable_device(device)
-    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), classes, label_column)
+    own = is_own(model) and table is None and row is None
+    rows = arguments.row_source(table, row, columns, (fixed, rising, falling), None if own else classes, label_column)
     if rows is not None and (out is not None or mask is not None):
         raise HoldfastError(f"{'--mask' if out is None else '--out'} is for images: leave it out for a row of a table.")
-    source = Source(image, digit, photo, None, model, resize, device, rows)
-    subject = Modality.of(source).read(source)
+    source = Source(image, digit, photo, None, model, resize, device, rows, weights, arguments.listed(classes))
+    loaded, modality = subject_or_modality(source)
+    subject = modality.read(source) if loaded is None else loaded
     cases = subject.ask(target, features)
     moving = arguments.subset(cases, subset, seed) if mask is None else arguments.masked(subject, cases, mask, resize)
     name = subset if mask is None else "mask"

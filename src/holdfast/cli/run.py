@@ -36,7 +36,8 @@ Data = Annotated[
     Path | None,
     typer.Option(
         help="Folder with the full data set, or with photographs (in folders by class); for texts a folder, archive or "
-        "table, newsgroups or yahoo-answers; for tables a file of Adult, breast-cancer or wine (of scikit-learn)."
+        "table, newsgroups or yahoo-answers; for tables breast-cancer or wine (of scikit-learn), or a file of "
+        "California Housing or Adult."
     ),
 ]
 OtherModel = Annotated[
@@ -44,7 +45,7 @@ OtherModel = Annotated[
     typer.Option(
         "--model",
         help="Another network: torchvision:NAME or timm:NAME for photographs, huggingface:NAME for texts, "
-        "table-forest for tables.",
+        "table-forest, table-xgboost, table-knn, table-logistic or table-mlp for tables.",
     ),
 ]
 

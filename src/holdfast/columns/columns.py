@@ -19,6 +19,7 @@ from holdfast.columns.column import Category, Column, Kind
 from holdfast.columns.csv_tables import read_csv_rows, read_values
 from holdfast.columns.frames import Values, check_names, check_same_names, read_frame, table_like
 from holdfast.columns.inference import Rule, Wishes, infer
+from holdfast.columns.matrices import joined
 from holdfast.columns.rounding import shortened
 from holdfast.columns.stored import read_columns, write_columns
 from holdfast.domain import HOT, Domain
@@ -223,7 +224,7 @@ class Columns:
         given = self._read(frame)
         return torch.from_numpy(np.concatenate([encode_column(one, given[one.name]) for one in self.columns], axis=1))
 
-    def matrix(self, frame: Any) -> np.ndarray[Any, Any]:
+    def matrix(self, frame: Any, named: bool = False) -> Any:
         """Return the rows of a table as numbers to train a classifier on, ``[B, n]``.
 
         Numbers are as they are, an ordered category is its place, and a category without an order is one column of 0
@@ -231,9 +232,10 @@ class Columns:
 
         Args:
             frame: A table as for ``encode``.
+            named: Return a DataFrame of pandas: a classifier keeps its names, and renamed columns are noticed.
         """
         given = self._read(frame)
-        return np.concatenate([numbers_of(one, given[one.name]) for one in self.columns], axis=1)
+        return joined([numbers_of(one, given[one.name]) for one in self.columns], self.columns if named else None)
 
     def unscaled(self, x: Tensor) -> np.ndarray[Any, Any]:
         """Return points ``[B, n]`` in the numbers of ``matrix``; a point that is no row is read as the nearest one."""

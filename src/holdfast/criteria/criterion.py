@@ -54,6 +54,22 @@ class Marginals:
     state: Any = None
 
 
+@dataclass(frozen=True, eq=False)
+class Leading:
+    """Values of a subset with one candidate more, exact as far as the order of the best candidates needs it.
+
+    Attributes:
+        values: ``[B, d]``. The best candidates come first in their order; the value of another may be a bound that
+            keeps it behind them.
+        changed: Bool ``[B]``: whether a change of the decision is known.
+        state: Makes the next call on a larger subset cheaper; opaque to the caller.
+    """
+
+    values: Tensor
+    changed: Tensor
+    state: Any = None
+
+
 class Criterion(Settings, ABC):
     """``criterion(cases, relevant) -> values``. Subclass as a frozen dataclass whose fields are the settings.
 
@@ -142,6 +158,10 @@ class Criterion(Settings, ABC):
         """
         return torch.full(relevant.shape[:2], math.inf, dtype=cases.x.dtype, device=cases.x.device)
 
+    def unchangeable(self, cases: Cases) -> Tensor:
+        """Return for which cases it is proven that no allowed change of any features changes the decision, ``[B]``."""
+        return torch.zeros(len(cases), dtype=torch.bool, device=cases.x.device)
+
     def joining(self, cases: Cases, relevant: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
         """Measure subsets, and each of them together with one more feature.
 
@@ -156,6 +176,22 @@ class Criterion(Settings, ABC):
         """
         values = self(cases, relevant)
         return values, self._with_each(cases, relevant, candidates, values)
+
+    def leading(self, cases: Cases, relevant: Tensor, candidates: Tensor, wanted: Tensor, state: Any) -> Leading:
+        """Find the candidates that are best beside a subset.
+
+        Args:
+            cases: The cases.
+            relevant: Bool ``[B, d]``.
+            candidates: Bool ``[B, d]``, none of them in the subset.
+            wanted: How many of the best candidates must be known in their order, ``[B]``.
+            state: ``Leading.state`` of the previous call on a part of the subset; None at first.
+
+        Returns:
+            The values.
+        """
+        own, joined = self.joining(cases, relevant[:, None], candidates[:, None])
+        return Leading(joined[:, 0], torch.isfinite(own).any(1))
 
     @final
     def _with_each(self, cases: Cases, relevant: Tensor, candidates: Tensor, values: Tensor) -> Tensor:

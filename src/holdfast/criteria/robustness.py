@@ -15,11 +15,14 @@ from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.chunks import Progress, chunked
-from holdfast.criteria.criterion import Criterion, Marginals
+from holdfast.criteria.criterion import Criterion, Leading, Marginals
 from holdfast.errors import HoldfastError
 from holdfast.models.model import Access
+from holdfast.ranking import features_of
 from holdfast.robustness import Judge, Robustness
 from holdfast.robustness.boundary import normals
+from holdfast.robustness.brackets import Brackets
+from holdfast.robustness.race import Race
 from holdfast.robustness.rows import Rows
 
 
@@ -73,6 +76,13 @@ class _RobustnessCriterion(Criterion):
         return torch.cat(parts).view(b, k)
 
     @final
+    def unchangeable(self, cases: Cases) -> Tensor:
+        if self.robustness.adapted(cases.model).bound == "upper":
+            return super().unchangeable(cases)  # an attack proves nothing
+        every = features_of(cases)[:, None]
+        return self.robustness(cases, every).unreachable[:, 0]
+
+    @final
     def marginals(
         self, cases: Cases, relevant: Tensor, *, steps: int, classes: int, soft: float, state: Any
     ) -> Marginals:
@@ -123,6 +133,20 @@ class RobustnessRest(_RobustnessCriterion):
         touched = torch.stack([cases.features.pool(part) > 0 for part in moved.unbind(1)], 1)
         joined = self._with_each(cases, relevant, candidates & touched, radii.radius)
         return radii.radius, torch.maximum(joined, radii.radius[..., None])
+
+    def leading(self, cases: Cases, relevant: Tensor, candidates: Tensor, wanted: Tensor, state: Any) -> Leading:
+        """Find the candidates that are best beside a subset.
+
+        Exact radii of some subsets bound those of others, so only candidates that may be among the best are measured,
+        and precisely only where two of them are close.
+        """
+        method = self.robustness.adapted(cases.model)
+        if method.bound != "exact":
+            return super().leading(cases, relevant, candidates, wanted, state)
+        brackets = Brackets(cases, method) if state is None else state
+        race = Race(brackets, self.moving(relevant), candidates, wanted)
+        values = race.run()
+        return Leading(values, race.changed, brackets)
 
 
 @dataclass(frozen=True)

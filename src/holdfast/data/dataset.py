@@ -157,6 +157,22 @@ class DataSet(Settings, ABC):
         """Names of the classes; empty if the network states them."""
         return ()
 
+    @property
+    def default_network(self) -> str:
+        """The name of the network that an experiment uses if it names none."""
+        return self.networks[0]
+
+    def others(self, available: int) -> Tensor:
+        """Return the numbers of the examples that are not explained, in order: those outside ``first`` and ``count``.
+
+        A limit of the experiment does not change them, so that a short run has the same references as the whole one.
+
+        Args:
+            available: How many examples there are.
+        """
+        number = torch.arange(available)
+        return number[(number < self.first) | (number >= self.first + self.count)]
+
     def wanted(self, available: int, limit: int | None) -> slice:
         """Return the slice of the examples that the experiment uses.
 

@@ -60,7 +60,7 @@ def read_photo(path: str | Path, size: int = 224, *, crop: float = 0.875) -> Ten
     if size < 1 or not 0 < crop <= 1:
         raise HoldfastError(f"a photograph needs size >= 1 and 0 < crop <= 1, got {size} and {crop}.")
     with opened_image(path) as file:
-        picture = _rgb(file)
+        picture = rgb(file)
     side = crop * min(picture.size)
     left, top = ((length - side) / 2 for length in picture.size)
     box = (left, top, left + side, top + side)
@@ -101,7 +101,7 @@ def _begun(opened: IO[bytes]) -> Image.Image:
         raise HoldfastError(f"it should be a picture in one of the formats {', '.join(FORMATS)}.") from error
 
 
-def _rgb(picture: Image.Image) -> Image.Image:
+def rgb(picture: Image.Image) -> Image.Image:
     """Return a picture of any mode (grey, palette, CMYK, 16 bits, with alpha) upright, as RGB on white."""
     ImageOps.exif_transpose(picture, in_place=True)  # without a copy: a photograph may take 256 MB
     if picture.mode in ("I;16", "I;16B", "I;16L", "I"):

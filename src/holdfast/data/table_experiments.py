@@ -1,4 +1,4 @@
-"""Tables in experiments, and the classifiers that read them."""
+"""Tables in experiments, and trees that were trained on them before."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from holdfast.cases import AskableModel
 from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.network import Network, Place
-from holdfast.data.tabular import Table, adult, adult_trees, breast_cancer, wine
+from holdfast.data.tabular import Table, adult, adult_trees, breast_cancer, california_housing, is_california, wine
+from holdfast.draws import generator
 from holdfast.errors import HoldfastError
 from holdfast.models.trees import trees
+from holdfast.settings import Natural
 
 _LIBRARY: dict[str, Callable[[], Table]] = {"breast-cancer": breast_cancer, "wine": wine}
 
@@ -24,23 +27,45 @@ class TableData(DataSet):
     """Rows of a table.
 
     Attributes:
-        root: ``"breast-cancer"`` or ``"wine"`` of scikit-learn, or a file of Adult, as for ``adult``. None: the 2,000
-            rows of Adult that the package contains.
+        root: ``"breast-cancer"`` or ``"wine"`` of scikit-learn; a file of California Housing, as for
+            ``california_housing``; or a file of Adult, as for ``adult``. None: the 2,000 rows of Adult that the package
+            contains.
+        shuffle: Seed of a random order of the rows, from which ``first`` and ``count`` take those to explain. Rows keep
+            their numbers as names. None: the order of the table, which in many tables is one of classes or places.
     """
 
     name: ClassVar[str] = "tables"
     modality: ClassVar[str] = "table"
-    networks: ClassVar[tuple[str, ...]] = ("table-trees", "table-forest")
+    networks: ClassVar[tuple[str, ...]] = (
+        "table-trees",
+        "table-forest",
+        "table-xgboost",
+        "table-knn",
+        "table-logistic",
+        "table-mlp",
+    )
+
+    shuffle: Natural | None = None
 
     @property
     def is_adult(self) -> bool:
         """Whether it is the table that the embedded trees read."""
-        return self.root not in _LIBRARY
+        return self.root not in _LIBRARY and not self._is_california
 
     @property
     def title(self) -> str:
         """What the table is called."""
+        if self._is_california:
+            return "California"
         return "Adult" if self.is_adult else str(self.root)
+
+    @property
+    def default_network(self) -> str:
+        return "table-trees" if self.is_adult else "table-forest"
+
+    @property
+    def _is_california(self) -> bool:
+        return self.root is not None and self.root not in _LIBRARY and is_california(self.root)
 
     def table(self) -> Table:
         """Read the whole table.
@@ -48,11 +73,22 @@ class TableData(DataSet):
         Raises:
             HoldfastError: It cannot be read.
         """
-        return adult(self.root) if self.root not in _LIBRARY else _LIBRARY[self.root]()
+        if self.root in _LIBRARY:
+            return _LIBRARY[self.root]()
+        return california_housing(self.root) if self.root and self._is_california else adult(self.root)
+
+    def order(self, rows: int) -> Tensor:
+        """Return the numbers of the rows in the order of the experiment.
+
+        Args:
+            rows: How many rows the table has.
+        """
+        return torch.arange(rows) if self.shuffle is None else torch.randperm(rows, generator=generator(self.shuffle))
 
     def load(self, network: Any, limit: int | None, device: str) -> Examples:
         table = self.table()
-        return Examples(table.x, tuple(f"row {number}" for number in range(len(table))), columns=table.columns)
+        order = self.order(len(table))
+        return Examples(table.x[order], tuple(f"row {number}" for number in order.tolist()), columns=table.columns)
 
 
 @dataclass(frozen=True)
@@ -81,40 +117,3 @@ class TableTrees(Network):
         classes = () if not data.is_adult else data.table().classes
         made = trees(Path(self.weights), columns=examples.columns, classes=classes)
         return made.on(place.device), {"table": data.title, "trees": Path(self.weights).name}
-
-
-@dataclass(frozen=True)
-class TableForest(Network):
-    """A random forest of scikit-learn, trained on the rows that the experiment does not explain, when it begins.
-
-    Attributes:
-        weights: ``"train"``.
-        count: How many trees.
-        depth: How deep they are.
-    """
-
-    weights: str = "train"
-    count: int = 20
-    depth: int = 5
-    name: ClassVar[str] = "table-forest"
-
-    def model(self, data: DataSet, examples: Examples, place: Place) -> tuple[AskableModel, dict[str, str]]:
-        assert isinstance(data, TableData)
-        if self.weights != "train":
-            raise HoldfastError('model.weights should be "train" for table-forest: files of trees are for table-trees.')
-        try:
-            from sklearn.ensemble import RandomForestClassifier  # not a dependency
-        except ImportError as error:
-            raise HoldfastError("table-forest needs scikit-learn: pip install scikit-learn.") from error
-        table = data.table()
-        rest = torch.ones(len(table), dtype=torch.bool)
-        rest[data.first : data.first + data.count] = False
-        if not bool(rest.any()):
-            raise HoldfastError("no row is left to train table-forest on: lower data.count.")
-        forest = RandomForestClassifier(self.count, max_depth=self.depth, random_state=self.seed)
-        values = torch.from_numpy(table.columns.unscaled(table.x))
-        forest.fit(values[rest].numpy(), table.y[rest].numpy())
-        right = float((torch.from_numpy(forest.predict(values[~rest].numpy())) == table.y[~rest]).double().mean())
-        made = trees(forest, columns=table.columns, classes=[table.classes[number] for number in forest.classes_])
-        facts = {"table": data.title, "trained on": f"{int(rest.sum())} other rows; {right:.0%} of the rows are right"}
-        return made.on(place.device), facts

@@ -35,6 +35,7 @@ ADULT_FILE = (*_ADULT.split(), "capital_loss", "hours_per_week", "native_country
 """The columns of a file of Adult, in the order of UCI's, which does not name them."""
 _PRICES = ("below the median", "above the median")
 _CALIFORNIA = ("MedInc", "HouseAge", "AveRooms", "AveBedrms", "Population", "AveOccup", "Latitude", "Longitude")
+_PRICE = "MedHouseVal"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +193,19 @@ def _bundled(name: str) -> Table:
     return Table(columns, columns.encode(found.data), torch.from_numpy(found.target).long(), classes)
 
 
+def is_california(root: str | os.PathLike[str]) -> bool:
+    """Return whether the first line of a file names the columns of California Housing.
+
+    Args:
+        root: The file. One that cannot be read is none: who reads it says why.
+    """
+    try:
+        heading = read_bytes(Path(root)).split(b"\n", 1)[0].decode("utf-8-sig")
+    except (OSError, ValueError, HoldfastError):
+        return False
+    return {*_CALIFORNIA, _PRICE} <= {name.strip().strip('"') for name in heading.split(",")}
+
+
 def california_housing(root: str | os.PathLike[str]) -> Table:
     """Read California Housing (Pace and Barry 1997): districts, and whether the price of houses is above the median.
 
@@ -207,13 +221,13 @@ def california_housing(root: str | os.PathLike[str]) -> Table:
     path = Path(root)
     with reading(path, "California Housing from"):
         texts = texts_of(io.StringIO(read_bytes(path).decode("utf-8-sig")), shown(path))
-        lacking = next((name for name in (*_CALIFORNIA, "MedHouseVal") if name not in texts), None)
+        lacking = next((name for name in (*_CALIFORNIA, _PRICE) if name not in texts), None)
         if lacking is not None:
             raise HoldfastError(f"it has no column {lacking!r}.")
         rows = {name: parsed(texts[name]) for name in _CALIFORNIA}
-        prices = parsed(texts["MedHouseVal"])
+        prices = parsed(texts[_PRICE])
         if not all(isinstance(one, (int, float)) for one in prices):
-            raise HoldfastError("column 'MedHouseVal' must hold numbers.")
+            raise HoldfastError(f"column {_PRICE!r} must hold numbers.")
         columns = Columns.read(rows)
         middle = median(prices)
         return Table(columns, columns.encode(rows), torch.tensor([int(one > middle) for one in prices]), _PRICES)

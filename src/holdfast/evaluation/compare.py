@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from holdfast.analyses.significance import Significance, significance
+from holdfast.as_model import as_model
 from holdfast.cases import Cases, check_cases
 from holdfast.chunks import Progress
 from holdfast.criteria.criterion import Criterion, read_criterion
@@ -20,13 +21,13 @@ from holdfast.evaluation.evaluation import Evaluation
 from holdfast.evaluation.methods import named, read_methods
 from holdfast.explainers.explainer import Explainer
 from holdfast.features import Features
-from holdfast.models.model import Model, check_access
-from holdfast.models.torch import TorchModel
+from holdfast.models.model import check_access
 from holdfast.progress import part, reported
 from holdfast.ranking import Ranking, features_of
 from holdfast.reference import reference_points
 from holdfast.settings import Natural, read_setting
 from holdfast.sizes import SIZES, Size, Sizes, check_size, read_sizes
+from holdfast.text import TextModel
 
 CRITERIA = ("robustness-rest", "robustness-relevant", "insertion", "deletion")
 """The criteria of the paper, by name."""
@@ -35,7 +36,7 @@ _FEW = 20  # with fewer features, sizes are numbers of them: 5 % would be less t
 
 
 def compare(
-    model: Model | nn.Module,
+    model: Any,
     x: Any,
     methods: Mapping[str, Any],
     *,
@@ -50,16 +51,16 @@ def compare(
 ) -> Evaluation:
     """Judge explanations of the same cases by several criteria, and test which differences hold.
 
-    >>> net = nn.Linear(3, 2).eval()
+    >>> net = torch.nn.Linear(3, 2).eval()
     >>> net.weight.data, net.bias.data = torch.tensor([[0.0, 0, 0], [3, 2, 1]]), torch.tensor([1.0, 0])
     >>> x = torch.rand(8, 3, generator=torch.Generator().manual_seed(0))
-    >>> model = TorchModel(net, bounds=(0, 1))
+    >>> model = hf.TorchModel(net, bounds=(0, 1))
     >>> result = compare(model, x, {"mine": x * net.weight[1], "chance": "random"}, criteria=["insertion"])
     >>> {name: round(float(area.mean()), 2) for name, area in result.areas["Insertion"].items()}
     {'mine': 3.26, 'chance': 2.94}
 
     Args:
-        model: The model that is explained. A ``torch.nn.Module`` becomes a ``TorchModel`` without bounds.
+        model: The model that is explained, of any library, as ``hf.as_model`` reads it; a bare module has no bounds.
         x: Inputs ``[B, *shape]``, or ``Cases``.
         methods: By name: attributions (see below), a ``Ranking``, or an explainer as an instance, a class or a name
             such as ``"greedy-as"``. Attributions are arrays, tensors, lists, data frames or SHAP's explanations: one
@@ -112,14 +113,10 @@ def _cases(model: object, x: Any, label: Any, target: Any, features: Any) -> Cas
             raise HoldfastError("the cases were asked of another model: give compare the model that made them.")
         check_cases(x)
         return x
-    model = TorchModel(model) if isinstance(model, nn.Module) else model
-    if not isinstance(model, Model):
-        raise HoldfastError(
-            f"model must be a holdfast model or a torch.nn.Module, got {type(model).__name__}: see hf.TorchModel, "
-            "hf.trees, hf.from_sklearn and hf.FunctionModel."
-        )
-    asked: Cases = model.ask(x, label, target, features)
-    return asked
+    known = as_model(model)
+    if isinstance(known, TextModel):
+        raise HoldfastError("ask the model of texts first: x = model.ask(sentences), and compare by model.classifier.")
+    return known.ask(x, label, target, features)
 
 
 def _criteria(given: Any, cases: Cases) -> dict[str, Criterion]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
 from holdfast.analyses.analysis import Analysis
@@ -23,6 +23,8 @@ from holdfast.data.dataset import DataSet, Examples
 from holdfast.data.network import Network, Place, shown_names
 from holdfast.errors import HoldfastError, first_line, unknown_name
 from holdfast.experiment.engine import Engine
+from holdfast.experiment.optional import fitting
+from holdfast.experiment.spans import some_examples
 from holdfast.experiment.study import BOTH, Gallery, Measure, Method, Study, check_parts
 from holdfast.experiment.toml import A_TABLE, ExplainerTable, Piece, Settings, with_choices
 from holdfast.explainers.explainer import Explainer
@@ -74,12 +76,6 @@ def _asked(model: AskableModel, x: Tensor, features: Features) -> Cases:
     return model.ask(x, features=features)
 
 
-class _Span(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    first: Annotated[int, Field(ge=0)]
-    count: Annotated[int, Field(ge=1)]
-
-
 class _Builder:
     """Makes the objects of one study. Data is loaded when the first of them needs it."""
 
@@ -99,6 +95,7 @@ class _Builder:
         features = self.modality.features(settings.features, x, sentences, examples.columns)
         model, about = self.network.model(self.data, examples, place)  # last: it may be trained
         vocabulary = examples.vocabulary
+        methods, left_out = fitting(methods, self._optional, model)
         return Study(
             name=name,
             title=settings.title,
@@ -117,7 +114,7 @@ class _Builder:
             columns=examples.columns,
             vocabulary=vocabulary.names if vocabulary and any(one.uses_words for one in analyses) else (),
             published=settings.published,
-            about=about,
+            about={**about, **left_out},
         )
 
     # ------------------------------------------------------------------ data and network
@@ -129,8 +126,8 @@ class _Builder:
 
     @cached_property
     def network(self) -> Network:
-        piece = self.settings.model or Piece(use=self.data.networks[0])
-        use = piece.use or self.data.networks[0]
+        piece = self.settings.model or Piece(use=self.data.default_network)
+        use = piece.use or self.data.default_network
         if use.partition(":")[0] not in self.data.networks:
             raise HoldfastError(
                 f"model.use should be {shown_names(self.data.networks)} for {self.data.name}, got {use!r}."
@@ -173,6 +170,14 @@ class _Builder:
                 raise HoldfastError(f"{name}, {top}, should be under {least}.")
 
     # ------------------------------------------------------------------ parts of the study
+
+    @property
+    def _optional(self) -> set[str]:
+        """Names of the methods that are left out where they do not fit the model."""
+        names = {name for name, table in self.settings.explainers.items() if table.optional}
+        if self.settings.main in names:
+            raise HoldfastError(f"explainers.{self.settings.main} is the main method: it cannot be optional.")
+        return names
 
     def _methods(self) -> tuple[Method, ...]:
         return tuple(self._method(name, table) for name, table in self.settings.explainers.items())
@@ -282,7 +287,7 @@ class _Builder:
         if value == "typical":
             return self._typical(place)
         if isinstance(value, dict) or not plain:
-            some = self.examples.some(**_span(value, place), name=place)
+            some = some_examples(value, self.data, self.examples, place)
             return RandomRows(some.values) if plain else some  # one of them at a time where one is expected
         types: Any = reduce(or_, (_Finite if one is float else one for one in plain))
         return _checked(float(value) if type(value) is int else value, types, place)
@@ -317,16 +322,6 @@ def _checked(value: Any, kind: Any, place: str) -> Any:
         words = (one["msg"].removeprefix("Input should be ") for one in error.errors())
         allowed = dict.fromkeys(text.replace("a valid tuple", "a list") for text in words)
         raise HoldfastError(f"{place} should be {' or '.join(allowed)}, got {value!r}.") from error
-
-
-def _span(value: Any, place: str) -> dict[str, int]:
-    """Return which examples of the data a table names."""
-    try:
-        return _Span.model_validate(value).model_dump()
-    except ValidationError as error:
-        raise HoldfastError(
-            f"{place} should be {{ first = N, count = N }}: examples of the data, got {value!r}."
-        ) from error
 
 
 def _piece(value: Any, place: str) -> Piece:

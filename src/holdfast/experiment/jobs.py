@@ -23,7 +23,7 @@ from holdfast.curve import trace
 from holdfast.experiment.packing import pack_explanations, pack_inputs, pack_ranking, unpack_ranking
 from holdfast.experiment.store import Unit, key_of
 from holdfast.explainers.explainer import Explainer
-from holdfast.explanation import explain_cases, judge_ranking
+from holdfast.explaining import explain_cases, judge_ranking
 from holdfast.ranking import Ranking
 from holdfast.robustness import Robustness
 from holdfast.version import RESULTS

@@ -96,7 +96,7 @@ def pack_explanations(explanations: Sequence[Explanation], moves: bool) -> Array
         order[row, : len(one.order)] = one.order
     arrays = {
         "order": order,
-        "top": np.array([one.top for one in explanations]),
+        "top": np.array([one.size for one in explanations]),
         "radius": np.array([one.radius for one in explanations]),
         "new_class": np.array([one.new_class for one in explanations], dtype=np.int16),
         "proven": np.array([one.proven for one in explanations]),
@@ -140,7 +140,7 @@ def unpack_explanations(
             label=int(inputs.arrays["label"][row]),
             target=int(inputs.arrays["target"][row]),
             order=tuple(int(feature) for feature in arrays["order"][row] if feature >= 0),
-            top=int(arrays["top"][row]),
+            size=int(arrays["top"][row]),
             radius=_pair(arrays["radius"][row]),
             new_class=(int(arrays["new_class"][row, 0]), int(arrays["new_class"][row, 1])),
             moves=_moves(unit, row, x.shape[1:]),

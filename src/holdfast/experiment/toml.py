@@ -62,13 +62,17 @@ class Piece(BaseModel):
 
 
 class ExplainerTable(Piece):
-    """An explainer; see ``Method``. ``search`` is the robustness method of explainers that optimise an objective."""
+    """An explainer; see ``Method``. ``search`` is the robustness method of explainers that optimise an objective.
+
+    One that is ``optional`` is left out where it does not fit the model.
+    """
 
     group: Literal["table", "ablation", "probe"] = "table"
     why: str = ""
     of: str = ""
     criteria: list[str] | None = None
     search: Piece | None = None
+    optional: bool = False
 
 
 class CriterionTable(Piece):

@@ -85,6 +85,10 @@ class Explainer(Settings, ABC):
         """Return the explainer for this model: this one, or one with other settings where it gives less access."""
         return self
 
+    def refusal(self, model: Model) -> str:
+        """Return why it cannot explain a model that gives enough access, as a sentence; empty: it can."""
+        return ""
+
     @abstractmethod
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         """Order the features; implemented by subclasses and called with cases that were checked.
@@ -170,23 +174,37 @@ def case_by_case(cases: Cases, work: Callable[[slice], Tensor], rows: int, progr
     return torch.cat(parts)
 
 
-def never_changed(cases: int) -> HoldfastError:
-    """Return the error for cases whose decision no search could change."""
+def never_changed(cases: int, proven: bool = False) -> HoldfastError:
+    """Return the error for cases whose decision no search could change.
+
+    Args:
+        cases: How many cases there are.
+        proven: Whether it is proven for each of them that no allowed change of any features does it.
+    """
+    whose = "this case" if cases == 1 else f"any of the {cases} cases"
+    if proven:
+        return HoldfastError(
+            f"it is proven that no change inside the bounds changes the decision of {whose}: no feature is more "
+            "relevant than another."
+        )
     return HoldfastError(
-        f"no change of the decision was found for any of the {cases} cases, whichever features may move: the model "
+        f"no change of the decision was found for {whose}, whichever features may move: the model "
         "decides the same everywhere inside the bounds, or its gradients vanish."
     )
 
 
-def uninformative_orders(never: Tensor, equal: Tensor) -> tuple[str, ...]:
+def uninformative_orders(never: Tensor, equal: Tensor, proven: Tensor | None = None) -> tuple[str, ...]:
     """Return notes on cases whose order says nothing.
 
     Args:
         never: Bool ``[B]``: the decision never changed.
         equal: Bool ``[B]``: all features had the same value.
+        proven: Bool ``[B]``: it is proven that no allowed change changes the decision. None: nothing is proven.
     """
+    surely = torch.zeros_like(never) if proven is None else never & proven
     reasons = {
-        "no change of the decision was ever found": never,
+        "it is proven that no change inside the bounds changes the decision": surely,
+        "no change of the decision was ever found": never & ~surely,
         "all features have the same value (is the decision another one already?)": equal & ~never,
     }
     cases = {reason: ", ".join(map(str, which.nonzero()[:, 0].tolist())) for reason, which in reasons.items()}

@@ -168,7 +168,7 @@ class GreedyAS(Explainer):
         def valuation(part: Cases) -> Valuation:
             state: Any = None
 
-            def value(chosen: Tensor, unchosen: Tensor, turn: int) -> Estimate:
+            def value(chosen: Tensor, unchosen: Tensor, turn: int, wanted: Tensor) -> Estimate:
                 nonlocal state
                 seed = mixed(self.seed, turn)
                 draw = Draw(self.objective, part, chosen, unchosen, self.samples, self.inclusion, seed, state)
@@ -284,7 +284,17 @@ class Greedy(Explainer):
 
     def rank(self, cases: Cases, progress: Progress | None = None) -> Ranking:
         def valuation(part: Cases) -> Valuation:
-            return lambda chosen, unchosen, turn: self._value(part, chosen, unchosen)
+            state: Any = None
+
+            def value(chosen: Tensor, unchosen: Tensor, turn: int, wanted: Tensor) -> Estimate:
+                nonlocal state
+                if part.model.smooth:
+                    return self._value(part, chosen, unchosen)
+                leading = self.objective.leading(part, chosen, unchosen, wanted, state)
+                state = leading.state
+                return Estimate(_ordered(leading.values), None, leading.changed)
+
+            return value
 
         bytes_a_case = 2 * _BLOCK * cases.features.count  # the subsets of a block
         return self._selection().rank(cases, valuation, bytes_a_case, repr(self), progress)
@@ -305,9 +315,6 @@ class Greedy(Explainer):
 
     def _value(self, cases: Cases, chosen: Tensor, unchosen: Tensor) -> Estimate:
         """Measure the objective with each unchosen feature in turn beside those chosen."""
-        if not cases.model.smooth:
-            own, joined = self.objective.joining(cases, chosen[:, None], unchosen[:, None])
-            return Estimate(_ordered(joined[:, 0]), None, torch.isfinite(own).any(1))
         values = torch.full_like(chosen, math.inf, dtype=cases.x.dtype)
         candidates = (~unchosen).long().argsort(dim=1, stable=True)[:, : int(unchosen.sum(1).max())]
         for block in candidates.split(_BLOCK, 1):

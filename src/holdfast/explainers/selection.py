@@ -18,8 +18,11 @@ from holdfast.explainers.explainer import never_changed, uninformative_orders
 from holdfast.ranking import Ranking, features_of
 from holdfast.sizes import Size, size_of
 
-Valuation = Callable[[Tensor, Tensor, int], Estimate]
-"""``value(chosen, unchosen, turn)``: the values of ``unchosen [B, d]`` features, given ``chosen [B, d]`` ones."""
+Valuation = Callable[[Tensor, Tensor, int, Tensor], Estimate]
+"""``value(chosen, unchosen, turn, wanted)``: the values of ``unchosen [B, d]`` features, given ``chosen [B, d]`` ones.
+
+Only the order of the best ``wanted [B]`` features matters.
+"""
 
 
 def _within(size: Size, features: int) -> Size:
@@ -83,7 +86,7 @@ class Selection:
 
             parts.append(_select(part, self.objective, goal[span], joins[span], valuation(part), report))
             before += int(goal[span].sum())
-        return _joined(parts, cases, count, method)
+        return _joined(parts, cases, count, method, self.objective)
 
 
 class _Selected(NamedTuple):
@@ -95,13 +98,16 @@ class _Selected(NamedTuple):
     equal: Tensor  # [B]: all features had the same value at first
 
 
-def _joined(parts: list[_Selected], cases: Cases, count: Tensor, method: str) -> Ranking:
+def _joined(parts: list[_Selected], cases: Cases, count: Tensor, method: str, objective: Criterion) -> Ranking:
     """Return the ranking of all blocks."""
     place, never, equal = (
         torch.cat(values) for values in zip(*((p.place, p.never, p.equal) for p in parts), strict=True)
     )
+    proven = never.clone()
+    if bool(never.any()):
+        proven[never] = objective.unchangeable(cases[never])
     if bool(never.all()):
-        raise never_changed(len(cases))
+        raise never_changed(len(cases), bool(proven.all()))
     known = any(part.uncertain is not None for part in parts)  # a block that never changes has no errors
     uncertain = [
         torch.ones_like(part.never, dtype=torch.float) if part.uncertain is None else part.uncertain for part in parts
@@ -113,7 +119,7 @@ def _joined(parts: list[_Selected], cases: Cases, count: Tensor, method: str) ->
         count,
         method,
         torch.cat(uncertain) if known else None,
-        uninformative_orders(never, equal) + cases.model.notes,
+        uninformative_orders(never, equal, proven) + cases.model.notes,
         never | equal,
     )
 
@@ -129,16 +135,17 @@ def _select(
     changed = torch.zeros_like(goal, dtype=torch.bool)
     # How many features are chosen after each turn is known at once: asking a GPU at every turn would make it wait.
     plan = list(zip(goal.tolist(), joins.tolist(), present.sum(1).tolist(), strict=True))
-    searched = False
-    for turn in range(max(-(-most // max(1, step)) for most, step, _ in plan)):
+    searched, turns = False, max(-(-most // max(1, step)) for most, step, _ in plan)
+    for turn in range(turns):
         unchosen = present & ~chosen
-        estimate = value(chosen, unchosen, turn)
+        wanted = unchosen.sum(1) if turn == turns - 1 else torch.minimum(joins, goal - taken)  # the rest follow at last
+        estimate = value(chosen, unchosen, turn, wanted)
         changed = changed | estimate.changed
         score = (estimate.values if objective.higher_is_better else -estimate.values).masked_fill(~unchosen, -math.inf)
         if turn == 0:
             equal = score.amax(1) == score.masked_fill(~unchosen, math.inf).amin(1)
             if not bool(changed.any()):
-                changed, searched = ~_never_changes(cases, objective, changed), True
+                changed, searched = ~never_changes(cases, objective, changed), True
                 if not bool(changed.any()):  # a model that never changes its decision deserves no more queries
                     break
         rank = score.argsort(dim=1, descending=True, stable=True).argsort(1)
@@ -151,14 +158,20 @@ def _select(
         place = torch.where(new, taken[:, None] + rank, place)
         chosen, taken = chosen | new, taken + new.sum(1)
         report(sum(done))
-    never = ~changed if searched else _never_changes(cases, objective, changed)
+    never = ~changed if searched else never_changes(cases, objective, changed)
     later = score.masked_fill(chosen, -math.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
     place = torch.where(chosen, place, taken[:, None] + later)
     return _Selected(place, torch.where(never | equal, 1, doubtful / taken) if cuts else None, never, equal)
 
 
-def _never_changes(cases: Cases, objective: Criterion, changed: Tensor) -> Tensor:
-    """Bool ``[B]``: no change of the decision is found even if every feature may be perturbed."""
+def never_changes(cases: Cases, objective: Criterion, changed: Tensor) -> Tensor:
+    """Return where no change of the decision is found even if every feature may be perturbed, bool ``[B]``.
+
+    Args:
+        cases: The cases.
+        objective: What is optimised.
+        changed: Bool ``[B]``: where a change was found before, so that nothing is measured.
+    """
     never = ~changed
     if bool(never.any()):
         part = cases[never]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from holdfast.columns import Cell
 from holdfast.explanation import HELD, MOVED, Explanation
-from holdfast.modalities.pixels import save
+from holdfast.figures import Plot
 from holdfast.modalities.rows import plain_cells
 from holdfast.palette import INK, LINE, OTHER, RELEVANT, SOFT
 
@@ -24,23 +20,18 @@ _LEGEND = "Bars: the length of a change in scales, such as standard deviations; 
 _UNCHANGED = 20  # columns that do not change and are shown all the same
 
 
-def draw_bars(explanations: Sequence[Explanation], path: Path, title: str) -> None:
+def bars_figure(explanations: Sequence[Explanation], title: str) -> Plot:
     """Draw one panel for each explanation, one below the other.
 
     Args:
         explanations: Explanations of the same row.
-        path: The file to write.
         title: The row, for the heading.
-
-    Raises:
-        HoldfastError: The file cannot be written.
     """
     panels = [_lines(one) for one in explanations]
     panels[-1].append((_LEGEND, SOFT, "normal"))
     largest = max((cell.length for one in explanations for cell in _cells(one)), default=0) or 1
     height = sum(len(lines) for lines in panels) * _STEP + 0.3
-    figure = Figure(figsize=(_WIDTH, height), facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = Plot(_WIDTH, height, layout=None)
     axis: Any = figure.add_axes((0, 0, 1, 1))
     axis.set_axis_off()
     axis.set_xlim(0, 1)
@@ -54,7 +45,7 @@ def draw_bars(explanations: Sequence[Explanation], path: Path, title: str) -> No
                 text, colour, weight = line
                 _write(axis, _NAME - 0.025, at, text.replace("{title}", title), colour, weight=weight, size=9)
             at += _STEP
-    save(figure, path)
+    return figure
 
 
 _Heading = tuple[str, str, str]
@@ -66,7 +57,7 @@ def _cells(explanation: Explanation) -> tuple[Cell, ...]:
 
 def _lines(explanation: Explanation) -> list[Cell | _Heading]:
     """Return the lines of a panel: headings with their colour and weight, and columns."""
-    cells, top = _cells(explanation), explanation.top
+    cells, top = _cells(explanation), explanation.size
     relevant = [cell for cell in cells if cell.rank is not None and cell.rank <= top]
     others = [cell for cell in cells if cell.rank is not None and cell.rank > top]
     fixed = [cell for cell in cells if cell.rank is None]
@@ -108,7 +99,7 @@ def _told(explanation: Explanation, which: int) -> str:
 
 
 def _draw_cell(axis: Any, at: float, cell: Cell, explanation: Explanation, largest: float) -> None:
-    relevant = cell.rank is not None and cell.rank <= explanation.top
+    relevant = cell.rank is not None and cell.rank <= explanation.size
     colour = RELEVANT if relevant else OTHER
     axis.plot([_NAME - 0.025, 0.985], [at + _STEP / 2] * 2, color=LINE, linewidth=0.5, zorder=0)
     ink = SOFT if cell.rank is None else INK

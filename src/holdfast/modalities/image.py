@@ -9,21 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from holdfast.cases import Cases
 from holdfast.data import mnist, mnist_cnn
 from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, Explanation
-from holdfast.modalities.modality import Modality, Shown, Source, Subject, radius_facts
-from holdfast.modalities.pixels import Pixels, colours, grey_image, png, save
+from holdfast.figures import Plot
+from holdfast.modalities.modality import Modality, Subject, radius_facts
+from holdfast.modalities.pixels import Pixels, colours, grey_image, png
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import Source
 from holdfast.palette import LOWERED, RAISED, UNMOVED
 from holdfast.robustness import Radii
 
 _HELD = "#e5e7eb"
-_KEPT = 0.12  # share of the picture in the colour of a marked feature: more would hide the colour's lightness
+_KEPT = 0.08  # share of the picture in the colour of a marked feature: more would hide the colour's lightness
 
 
 class ImageModality(Modality):
@@ -32,7 +33,7 @@ class ImageModality(Modality):
     name: ClassVar[str] = "image"
     marks: ClassVar[str] = (
         "Blue: pertinent positives, lit, and lowered by the smallest change inside them. Orange: pertinent negatives, "
-        "dark, and raised by it. Yellow: not moved."
+        "dark, and raised by it. Yellow: not moved. In grey these are dark, medium and light."
     )
     legend: ClassVar[str] = (
         f"The top {{top}} of the features by every method, that of Robustness-S̄r where it has two. {marks} The small "
@@ -76,7 +77,7 @@ class ImageModality(Modality):
         lowered, raised = pertinent(explanation)
         return {"pertinent positive": lowered, "pertinent negative": raised}
 
-    def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
         """Draw one row for each explanation: input, relevant features, and the input after each of the two changes."""
         columns = ["input", "relevant features", "only these move", "these are held"]
         figure, grid = _grid(len(explanations), columns)
@@ -94,7 +95,8 @@ class ImageModality(Modality):
         legend = (
             "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: not moved"
         )
-        _finish(figure, len(explanations), legend, path)
+        _finish(figure, len(explanations), legend)
+        return figure
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         moves, marked = _moves(explanation), explanation.relevant_mask
@@ -146,7 +148,8 @@ def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[s
             new, witness = int(radii.new_class[case, k]), radii.witness[case, k].cpu()
             named = f"{cases.model.class_name(new)}   radius {float(radii.radius[case, k]):.3g}"
             _panel(grid[case, k + 1], blend(colours(witness), witness - x, free), named if new >= 0 else "none found")
-    _finish(figure, len(cases), "orange: raised by the smallest change   blue: lowered   grey: held", path)
+    _finish(figure, len(cases), "orange: raised by the smallest change   blue: lowered   grey: held")
+    figure.save(path)
 
 
 def _moves(explanation: Explanation) -> Tensor:
@@ -161,10 +164,9 @@ def _short(radius: float) -> str:
 # ---------------------------------------------------------------------- figures
 
 
-def _grid(rows: int, titles: Sequence[str]) -> tuple[Figure, Any]:
+def _grid(rows: int, titles: Sequence[str]) -> tuple[Plot, Any]:
     """Return a figure with one row of panels for each input, and titles above the columns."""
-    figure = Figure(figsize=(1.75 * len(titles), 2.05 * rows + 0.5), facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = Plot(1.75 * len(titles), 2.05 * rows + 0.5, layout=None)
     grid: Any = figure.subplots(rows, len(titles), squeeze=False)
     for column, title in enumerate(titles):
         grid[0, column].annotate(
@@ -173,13 +175,12 @@ def _grid(rows: int, titles: Sequence[str]) -> tuple[Figure, Any]:
     return figure, grid
 
 
-def _finish(figure: Figure, rows: int, legend: str, path: Path) -> None:
+def _finish(figure: Plot, rows: int, legend: str) -> None:
     height = 2.05 * rows + 0.5
     lines = textwrap.wrap(legend, int(15 * figure.get_figwidth()))  # about 15 letters fit in an inch
     figure.text(0.5, 0.1 / height, "\n".join(lines), ha="center", fontsize=8)
     bottom = (0.21 + 0.15 * len(lines)) / height
     figure.subplots_adjust(left=0.02, right=0.98, top=1 - 0.62 / height, bottom=bottom, hspace=0.28, wspace=0.08)
-    save(figure, path)
 
 
 def _panel(axis: Any, picture: Pixels, title: str) -> None:
@@ -224,7 +225,7 @@ def mark(base: Pixels, change: Tensor, marked: Tensor) -> Pixels:
     total = change.detach().float().cpu().sum(0).numpy()[..., None]
     colour = np.where(total > 0, _rgb(RAISED), np.where(total < 0, _rgb(LOWERED), _rgb(UNMOVED)))
     shown = marked.expand(change.shape).any(0).cpu().numpy()[..., None]
-    return np.asarray(np.where(shown, _KEPT * base + (1 - _KEPT) * colour, 0.65 * base + 0.1))
+    return np.asarray(np.where(shown, _KEPT * base + (1 - _KEPT) * colour, 0.55 * base + 0.08))
 
 
 def _rgb(colour: str) -> Pixels:

@@ -4,85 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from holdfast.cases import AskableModel, Cases
-from holdfast.columns import Cell, Columns
+from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.explanation import SUBSETS, Explanation
 from holdfast.features import Features
+from holdfast.figures import Plot
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import Source
 from holdfast.reference import RandomWords
 from holdfast.registry import Registry
 from holdfast.robustness import Judge, Radii
 from holdfast.table import Table, number
+from holdfast.templates import template_file, templates
 from holdfast.text import Sentences, TextModel
-
-
-@dataclass(frozen=True)
-class Source:
-    """The input and the network that a command names.
-
-    Attributes:
-        file: An image file.
-        digit: The index of a digit that comes with the package.
-        photo: The index of a photograph that comes with an installed package.
-        text: A text.
-        model: The name of the network; None: the default of the modality.
-        resize: Whether an image is scaled to the size of the network's inputs.
-        device: Where the network computes.
-        rows: A row of a table, and what is stated about its columns; None: nothing.
-    """
-
-    file: Path | None = None
-    digit: int | None = None
-    photo: int | None = None
-    text: str | None = None
-    model: str | None = None
-    resize: bool = False
-    device: str = "cpu"
-    rows: RowSource | None = None
-
-    @property
-    def named(self) -> list[str]:
-        """What is named: the options that say which input is meant."""
-        given = {"an image file": self.file, "--digit": self.digit, "--photo": self.photo, "--text": self.text}
-        rows = [] if self.rows is None else self.rows.named
-        return [name for name, value in given.items() if value is not None] + rows[:1]
-
-
-@dataclass(frozen=True)
-class RowSource:
-    """A row of a table that a command names.
-
-    Attributes:
-        table: A .csv file; None: the table that comes with the package.
-        row: The number of the row, from 0.
-        columns: A file that ``Columns.save`` wrote; None: the columns are found out from the table.
-        fixed: Names of further columns that never change.
-        rising: Names of further columns whose values may only become larger.
-        falling: Names of further columns whose values may only become smaller.
-        classes: Names of the classes.
-        label_column: The column of the table with the class, which the model does not see.
-    """
-
-    table: Path | None = None
-    row: int | None = None
-    columns: Path | None = None
-    fixed: tuple[str, ...] = ()
-    rising: tuple[str, ...] = ()
-    falling: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    label_column: str | None = None
-
-    @property
-    def named(self) -> list[str]:
-        """The options that are given."""
-        names = [field.name for field in fields(self) if getattr(self, field.name) not in (None, ())]
-        return [f"--{name.replace('_', '-')}" for name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,44 +72,6 @@ class Subject:
     def random_words(self) -> RandomWords | None:
         """Random words from the vocabulary of the model; None if the input is not a text."""
         return None if self.text_model is None else self.text_model.random_words
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A part of a text.
-
-    Attributes:
-        text: The part.
-        place: The rank of a relevant word, 0 for the most relevant; None for other parts.
-        replacement: A real word that can replace it; None if there is none.
-    """
-
-    text: str
-    place: int | None = None
-    replacement: str | None = None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """An explanation in the form that a page template needs.
-
-    Attributes:
-        title: The method, or the question.
-        facts: Pairs of a name and a value.
-        image: The picture of the relevant features, as a data URL.
-        details: Smaller pictures: pairs of a data URL and a description.
-        stretches: The text, split at its relevant words.
-        cells: The columns of a row of a table, the most relevant first.
-        top: How many of them are relevant.
-    """
-
-    title: str
-    facts: tuple[tuple[str, str], ...]
-    image: str = ""
-    details: tuple[tuple[str, str], ...] = ()
-    stretches: tuple[Stretch, ...] = ()
-    cells: tuple[Cell, ...] = ()
-    top: int = 0
 
 
 class Modality(ABC):
@@ -304,8 +207,16 @@ class Modality(ABC):
         return []
 
     @abstractmethod
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
+        """Draw explanations of the same input.
+
+        Args:
+            explanations: One for each method or question.
+            title: The input, for the heading.
+        """
+
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
-        """Write explanations of the same input to a file.
+        """Write explanations of the same input to a picture.
 
         Args:
             explanations: One for each method or question.
@@ -315,6 +226,29 @@ class Modality(ABC):
         Raises:
             HoldfastError: The file cannot be written.
         """
+        self.figure(explanations, title).save(path)
+
+    def page(self, explanations: Sequence[Explanation], title: str) -> str:
+        """Return an HTML page about explanations of the same input. It loads nothing.
+
+        Args:
+            explanations: One for each method or question.
+            title: The input, for the heading.
+        """
+        shown = [
+            (f"{one.method}: {one.question}", one, self.shown(one, one.method), page_facts(one)) for one in explanations
+        ]
+        pictures = [self.figure([one], title).address for one in explanations]
+        template = templates().get_template("explanation.html")
+        return template.render(
+            title=explanations[0].prediction, input=title, shown=shown, pictures=pictures, css=template_file("page.css")
+        )
+
+    def fragment(self, explanation: Explanation) -> str:
+        """Return an explanation as HTML for a notebook: what is predicted, a sentence, a picture and facts."""
+        picture = self.figure([explanation], explanation.title).address
+        template = templates().get_template("fragment.html")
+        return template.render(one=explanation, picture=picture, facts=page_facts(explanation))
 
     @abstractmethod
     def shown(self, explanation: Explanation, title: str) -> Shown:
@@ -328,6 +262,15 @@ class Modality(ABC):
     def input_image(self, explanation: Explanation) -> str:
         """Return a picture of the input as a data URL; empty if there is none."""
         return ""
+
+
+def page_facts(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return both radii, the classes after the changes, and notes, as pairs of a name and a value."""
+    facts = [
+        (f"radius, {subset}", f"{explanation.radius_text(k)}, {explanation.change_text(k)}")
+        for k, subset in enumerate(SUBSETS)
+    ]
+    return [*facts, *explanation.extra, *(("note", note) for note in explanation.notes)]
 
 
 def radius_facts(explanation: Explanation) -> tuple[tuple[str, str], ...]:

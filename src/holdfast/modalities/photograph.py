@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from holdfast.data import photos, read_photo
 from holdfast.data.dataset import Examples
@@ -19,8 +17,11 @@ from holdfast.data.imagenet import PhotographData
 from holdfast.data.network import Network, Place, shown_names
 from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, SUBSETS, Explanation
-from holdfast.modalities.modality import Modality, Shown, Source, Subject, radius_facts
-from holdfast.modalities.pixels import Pixels, jpeg, save
+from holdfast.figures import Plot
+from holdfast.modalities.modality import Modality, Subject, radius_facts
+from holdfast.modalities.pixels import Pixels, jpeg
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import Source
 from holdfast.robustness import Judge
 
 _LINE, _SHADE = np.array([1.0, 0.55, 0.1]), np.array([0.1, 0.1, 0.1])
@@ -75,9 +76,9 @@ class PhotographModality(Modality):
         """Return a smaller judge than ``Judge.quick``, which would take as long as the explanation."""
         return Judge(p, 15, classes=3, starts=0, seed=seed)
 
-    def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
         """Draw one row for each explanation: photograph, relevant features, heat map, and the two changes."""
-        draw_panels([_panels(explanation, title) for explanation in explanations], path)
+        return panels_figure([_panels(explanation, title) for explanation in explanations])
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         x = explanation.x.numpy()
@@ -100,7 +101,7 @@ def _panels(explanation: Explanation, title: str) -> list[Panel]:
     panels = [
         Panel(plain(x), explanation.prediction, title),
         Panel(
-            outlined(x, explanation.relevant_mask.numpy()), explanation.question, f"top {explanation.top} of {count}"
+            outlined(x, explanation.relevant_mask.numpy()), explanation.question, f"top {explanation.size} of {count}"
         ),
         Panel(heated(x, explanation.heat.numpy()), "order of all features", "bright: first"),
     ]
@@ -205,24 +206,22 @@ class Panel:
     below: str = ""
 
 
-def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -> None:
-    """Write rows of pictures to a file.
+def panels_figure(rows: Sequence[Sequence[Panel]], legend: str = "") -> Plot:
+    """Draw rows of pictures.
 
     Args:
         rows: The pictures, row by row. Rows may differ in length.
-        path: The file to write.
         legend: Text below all rows.
 
     Raises:
-        HoldfastError: There are no pictures, or the file cannot be written.
+        HoldfastError: There are no pictures.
     """
     if not rows or not all(rows):
         raise HoldfastError("there are no pictures to draw.")
     wide = max(map(len, rows))
     foot = 0.62 if legend else 0.36
     size = (1.9 * wide + 0.1, 2.3 * len(rows) + 0.05 + foot - 0.36)
-    figure = Figure(figsize=size, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = Plot(*size, layout=None)
     grid: Any = figure.subplots(len(rows), wide, squeeze=False)
     for line, panels in zip(grid, rows, strict=True):
         for axis in line[len(panels) :]:
@@ -239,4 +238,4 @@ def draw_panels(rows: Sequence[Sequence[Panel]], path: Path, legend: str = "") -
     figure.subplots_adjust(
         left=0.01, right=0.99, top=1 - 0.25 / size[1], bottom=foot / size[1], hspace=0.34, wspace=0.06
     )
-    save(figure, path)
+    return figure

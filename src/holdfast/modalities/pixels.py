@@ -1,4 +1,4 @@
-"""Pixels: inputs as colours, pictures as data URLs, and figures as files."""
+"""Pixels: inputs as colours, and pictures as data URLs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
 from holdfast.data.photographs import opened_image
-from holdfast.errors import HoldfastError, first_line
-from holdfast.files import shown, write_bytes
+from holdfast.errors import HoldfastError
 
 Pixels = np.ndarray[Any, Any]
 
@@ -48,24 +46,6 @@ def address(kind: str, content: bytes) -> str:
         content: The file of the picture.
     """
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure to a file. If this fails, no partial file is left.
-
-    Args:
-        figure: The figure.
-        path: The file to write; its suffix is the format.
-
-    Raises:
-        HoldfastError: The file cannot be written, or its format is not known.
-    """
-    out = io.BytesIO()  # matplotlib hides a full disk behind errors of its own
-    try:
-        figure.savefig(out, dpi=130, format=path.suffix[1:].lower() or None)
-    except ValueError as error:
-        raise HoldfastError(f"cannot write the picture {shown(path)}: {first_line(error)}") from error
-    write_bytes(path, out.getvalue())
 
 
 def grey_image(path: Path, size: tuple[int, int], resize: bool) -> Tensor:

@@ -10,20 +10,25 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from holdfast.cases import Cases
+from holdfast.as_model import as_model
+from holdfast.cases import AskableModel, Cases
 from holdfast.columns import Category, Columns
 from holdfast.data import adult, adult_trees
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.explanation import Explanation
 from holdfast.features import Features
+from holdfast.figures import Plot
 from holdfast.files import shown
-from holdfast.modalities.bars import draw_bars
-from holdfast.modalities.modality import Modality, RowSource, Shown, Source, Subject, radius_facts
+from holdfast.modalities.bars import bars_figure
+from holdfast.modalities.modality import Modality, Subject, radius_facts
 from holdfast.modalities.rows import changed, described, plain_cells
-from holdfast.models.trees import TreeModel, trees
+from holdfast.modalities.shown import Shown
+from holdfast.modalities.source import RowSource, Source
+from holdfast.model_files import PICKLES, is_own, load_model
+from holdfast.models.trees import trees
 from holdfast.robustness import Judge, Radii
 from holdfast.table import Table
-from holdfast.text import Sentences
+from holdfast.text import Sentences, TextModel
 
 _EMBEDDED = "adult-trees"
 
@@ -61,7 +66,7 @@ class TableModality(Modality):
         assert rows is not None
         self._check(source, rows)
         columns = _with_changes(_columns(rows), rows)
-        model = _model(source.model, columns, rows)
+        model = _model(source, columns, rows)
         x = _encoded(columns, rows)
         name = "Adult, embedded" if rows.table is None else shown(rows.table)
         assert rows.row is not None
@@ -72,6 +77,8 @@ class TableModality(Modality):
         """Refuse options that do not go together, before a file is opened."""
         if rows.row is None:
             raise HoldfastError(f"{rows.named[0]} is about a row of a table: name the row with --row, from 0.")
+        if rows.row < 0:
+            raise HoldfastError(f"--row must be the number of a row, counted from 0, got {rows.row}.")
         if source.resize or source.device != "cpu":
             option = "--resize" if source.resize else f"--device {source.device}"
             raise HoldfastError(f"{option} is not for tables, whose trees compute on the CPU: leave it out.")
@@ -95,7 +102,8 @@ class TableModality(Modality):
         return Judge(p, seed=seed)
 
     def explained(self, subject: Subject, cases: Cases, explanation: Explanation) -> Explanation:
-        assert subject.columns is not None
+        if subject.columns is None:  # numbers without a table
+            return explanation
         return described(explanation, subject.columns, subject.model)
 
     # ------------------------------------------------------------------ showing
@@ -104,7 +112,7 @@ class TableModality(Modality):
         return [*explanation.extra, ("measured by", explanation.judge)]
 
     def table(self, explanation: Explanation) -> Table:
-        marks = [("●" if cell.rank <= explanation.top else "") if cell.rank else "fixed" for cell in explanation.cells]
+        marks = [("●" if cell.rank <= explanation.size else "") if cell.rank else "fixed" for cell in explanation.cells]
         rows = tuple(
             (cell.rank, mark, cell.title, cell.text, cell.after_text, cell.amount_text)
             for cell, mark in zip(explanation.cells, marks, strict=True)
@@ -123,13 +131,13 @@ class TableModality(Modality):
         changes = changed(columns, subject.model, cases.x[0], radii.witness[0, 0], new)
         return [("in words", columns.sentence(changes, classes[int(cases.label[0])], classes[new]))]
 
-    def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
         """Draw one panel for each explanation: the columns with their values, and a bar for each change."""
-        draw_bars(explanations, path, title)
+        return bars_figure(explanations, title)
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         cells = explanation.cells or plain_cells(explanation)
-        return Shown(title, (*radius_facts(explanation), *explanation.extra), cells=cells, top=explanation.top)
+        return Shown(title, (*radius_facts(explanation), *explanation.extra), cells=cells, top=explanation.size)
 
 
 def _columns(rows: RowSource) -> Columns:
@@ -155,13 +163,20 @@ def _with_changes(columns: Columns, rows: RowSource) -> Columns:
     return Columns(tuple(made.values()))
 
 
-def _model(name: str | None, columns: Columns, rows: RowSource) -> TreeModel:
+def _model(source: Source, columns: Columns, rows: RowSource) -> AskableModel:
+    name = source.model
     if name in (None, _EMBEDDED):
         return adult_trees(columns)
     assert name is not None
+    if is_own(name) and Path(name).suffix.lower() not in PICKLES:  # trees say how to save them without pickle
+        made = as_model(load_model(name, source.weights, source.device), columns=columns, classes=rows.classes)
+        if isinstance(made, TextModel):
+            raise HoldfastError(f"{name} gives a model of texts, and the input is a row of a table.")
+        return made
     if "." not in Path(name).name:
         raise HoldfastError(
-            f"--model must be {_EMBEDDED} or a file of trees (.json, .ubj, .txt, .skops), got {name!r}."
+            f"--model must be {_EMBEDDED}, a file of trees (.json, .ubj, .txt, .skops), or "
+            f"package.module:function, got {name!r}."
         )
     return trees(Path(name), columns=columns, classes=rows.classes)
 

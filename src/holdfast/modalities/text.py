@@ -13,11 +13,14 @@ from holdfast.cases import Cases
 from holdfast.columns import Columns
 from holdfast.data.network import Network
 from holdfast.errors import HoldfastError
-from holdfast.explanation import SUBSETS, Explanation
+from holdfast.explanation import Explanation
 from holdfast.features import Features
+from holdfast.figures import Plot
 from holdfast.files import write_text
-from holdfast.modalities.modality import Modality, Shown, Source, Stretch, Subject, radius_facts
-from holdfast.templates import template_file, templates
+from holdfast.modalities.modality import Modality, Subject, radius_facts
+from holdfast.modalities.shown import Shown, Stretch
+from holdfast.modalities.source import Source
+from holdfast.modalities.words_figure import words_figure
 from holdfast.text import Sentences, by_word, substitute
 
 
@@ -107,23 +110,13 @@ class TextModality(Modality):
 
     def draw(self, explanations: Sequence[Explanation], path: Path, title: str) -> None:
         """Write one HTML page with the text as each method explains it. It loads nothing from the internet."""
-        shown = [
-            (f"{one.method}: {one.question}", self.shown(one, one.method), [*page_facts(one)]) for one in explanations
-        ]
-        page = templates().get_template("explanation.html")
-        write_text(path, page.render(title=explanations[0].prediction, shown=shown, css=template_file("page.css")))
+        write_text(path, self.page(explanations, title))
+
+    def figure(self, explanations: Sequence[Explanation], title: str) -> Plot:
+        return words_figure(explanations, [stretches(one) for one in explanations])
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
         return Shown(title, radius_facts(explanation), stretches=tuple(stretches(explanation)))
-
-
-def page_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """Return both radii, the classes after the changes, and notes, as pairs of a name and a value."""
-    facts = [
-        (f"radius, {subset}", f"{explanation.radius_text(k)}, {explanation.change_text(k)}")
-        for k, subset in enumerate(SUBSETS)
-    ]
-    return [*facts, *explanation.extra, *(("note", note) for note in explanation.notes)]
 
 
 def stretches(explanation: Explanation) -> list[Stretch]:

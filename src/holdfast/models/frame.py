@@ -58,6 +58,27 @@ def bounds_of_table(columns: Columns, width: int, bounds: Any) -> tuple[Tensor, 
     return columns.bounds()
 
 
+def check_column_names(names: Sequence[str], columns: Columns) -> None:
+    """Refuse a classifier whose columns have other names or another order; categories may have names of any form.
+
+    Args:
+        names: Names that the classifier was trained with; names that a library made up are not compared.
+        columns: The columns of the table.
+
+    Raises:
+        HoldfastError: A column of numbers has another name.
+    """
+    if not any(one.name in names for one in columns if one.width == 1):
+        return  # names that a library made up, such as f0
+    for column in columns:
+        place = columns.slices[column.name]
+        if column.width == 1 and names[place][0] != column.name:
+            raise HoldfastError(
+                f"the classifier has {names[place][0]!r} where the table has the column {column.name!r}: give the "
+                "table the names and the order of columns that the classifier was trained on."
+            )
+
+
 def _pair(given: Any, name: str, expected: str) -> list[Tensor]:
     """Return two values as tensors."""
     if not isinstance(given, (Sequence, Tensor, np.ndarray)) or isinstance(given, str) or _length(given) != 2:

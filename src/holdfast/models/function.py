@@ -27,7 +27,7 @@ from holdfast.models.frame import (
 )
 from holdfast.models.model import Access, Queries
 from holdfast.models.scores import Scores
-from holdfast.settings import Range, read_setting
+from holdfast.settings import Count, Range, read_setting
 from holdfast.tensors import read_tensor
 
 _PROBED = 64  # rows that a function is asked about twice
@@ -40,6 +40,10 @@ class FunctionModel(AskableModel):
     FunctionModel(scores, bounds=(0, 1))
     >>> FunctionModel(lambda rows: (rows[:, 0] > 0.5).astype(int), classes=2)         # decisions 0 or 1
     FunctionModel(decisions, bounds=None)
+    >>> def predict(rows):
+    ...     return np.where(rows[:, 0] > 0.5, "yes", "no")
+    >>> FunctionModel(predict, classes=["no", "yes"], decisions=True)                 # names of classes
+    FunctionModel(decisions, bounds=None)
 
     Scores are explained as they are: probabilities stay probabilities. A decision counts as a score of 1 for its class
     and 0 for the others. Methods that need gradients refuse the model.
@@ -49,10 +53,13 @@ class FunctionModel(AskableModel):
         bounds: The box that inputs live in, ``(low, high)``; None: inputs are not bounded.
         classes: Names of the classes of a function that returns scores. Their number, or ``decisions=True`` and
             their names, for a function that returns decisions.
-        decisions: Whether the function returns decisions. Default: whether ``classes`` is a number.
+        decisions: Whether the function returns decisions: numbers of classes from 0, or their names as texts. Default:
+            whether ``classes`` is a number.
         columns: The columns of a table: the function gets rows as ``columns.matrix`` gives them. They replace bounds,
             and whole numbers and categories stay what they are.
         chunk: Rows that the function gets at once.
+        most_queries: How many rows the function may get in all, with those that find out what it returns. A call that
+            would be beyond raises an error, and the function does not get its rows. None: any number.
 
     Raises:
         HoldfastError: An argument is malformed.
@@ -70,6 +77,7 @@ class FunctionModel(AskableModel):
         decisions: bool | None = None,
         columns: Columns | None = None,
         chunk: int = 1024,
+        most_queries: int | None = None,
     ):
         if not callable(function):
             raise HoldfastError(f"expected a function of rows, got {type(function).__name__}.")
@@ -88,7 +96,9 @@ class FunctionModel(AskableModel):
             self.domain, self.features = columns.domain(), columns.features()
         self.low, self.high = read_bounds(bounds, self.device, self.dtype)
         self.queries = Queries()
-        self._function = _Function(function, len(names) if decides else None, columns).eval()
+        named = not isinstance(classes, int)
+        limit = read_setting(most_queries, Count | None, "most_queries")
+        self._function = _Function(_Limited(function, limit), names if decides else None, named, columns).eval()
         self._names, self._chunk = names, chunk
         self._scores: Scores | None = None
 
@@ -139,19 +149,37 @@ class FunctionModel(AskableModel):
         return self._scores
 
 
+class _Limited:
+    """A function that counts the rows that it gets, and refuses to get more than a limit."""
+
+    def __init__(self, function: Callable[[Any], Any], limit: int | None):
+        self._function, self._limit, self._given = function, limit, 0
+
+    def __call__(self, rows: Any) -> Any:
+        if self._limit is not None and self._given + len(rows) > self._limit:
+            raise HoldfastError(
+                f"this function may get {self._limit:,} rows, it got {self._given:,}, and {len(rows):,} more are asked "
+                "for: raise most_queries, explain fewer inputs, or use a method that asks for fewer rows."
+            )
+        self._given += len(rows)
+        return self._function(rows)
+
+
 class _Function(nn.Module):
     """A function of NumPy rows as a module; decisions become rows of zeros and a one."""
 
-    def __init__(self, function: Callable[[Any], Any], classes: int | None, columns: Columns | None):
+    def __init__(
+        self, function: Callable[[Any], Any], classes: tuple[str, ...] | None, named: bool, columns: Columns | None
+    ):
         super().__init__()
-        self.function, self.decisions, self.columns = function, classes, columns
+        self.function, self.classes, self.named, self.columns = function, classes, named, columns
 
     def forward(self, rows: Tensor) -> Tensor:
         given = rows.detach().cpu()
         with ModelCall(rows):
             answer = self.function(given.numpy() if self.columns is None else self.columns.unscaled(given))
-        out = read_tensor(_array(answer), "what the function returns", "numbers").to(rows.device)
-        if self.decisions is None:
+        out = read_tensor(self._numbers(answer), "what the function returns", "numbers").to(rows.device)
+        if self.classes is None:
             if out.ndim != 2 or len(out) != len(rows):
                 raise HoldfastError(
                     f"the function must return scores [R, classes]: {len(rows)} rows gave shape {tuple(out.shape)}."
@@ -162,23 +190,48 @@ class _Function(nn.Module):
                 f"the function must return whole decisions [R]: {len(rows)} rows gave {out.dtype} of shape "
                 f"{tuple(out.shape)}."
             )
-        if bool(((out < 0) | (out >= self.decisions)).any()):
+        count = len(self.classes)
+        if bool(((out < 0) | (out >= count)).any()):
             raise HoldfastError(
-                f"the function must return decisions from 0 to {self.decisions - 1}, it returned {int(out.min())} to "
+                f"the function must return decisions from 0 to {count - 1}, it returned {int(out.min())} to "
                 f"{int(out.max())}."
             )
-        return nn.functional.one_hot(out.long(), self.decisions).float()
+        return nn.functional.one_hot(out.long(), count).float()
+
+    def _numbers(self, answer: Any) -> Any:
+        """Return what a function returns as an array of numbers; refuse rows of different lengths."""
+        if isinstance(answer, Tensor):
+            return answer
+        try:
+            array = np.asarray(answer)
+        except ValueError as error:
+            raise HoldfastError("the function must return an array, and its rows have different lengths.") from error
+        if _holds_texts(array):
+            return self._decoded(array)
+        if array.dtype.kind not in "biuf":
+            kind = f"a {type(answer).__name__} of {array.dtype}"
+            raise HoldfastError(f"the function must return class numbers from 0, or scores, got {kind}.")
+        return array
+
+    def _decoded(self, texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the numbers of classes that a function returned by name."""
+        if self.classes is None or not self.named:
+            raise HoldfastError(
+                "the function returns texts: give the names of all classes and decisions=True, such as "
+                "FunctionModel(function, classes=['no', 'yes'], decisions=True)."
+            )
+        number = {name: place for place, name in enumerate(self.classes)}
+        every = [str(one) for one in texts.ravel()]
+        unknown = next((one for one in every if one not in number), None)
+        if unknown is not None:
+            raise HoldfastError(
+                f"the function must return names of classes, {', '.join(self.classes)[:200]}, got {unknown[:60]!r}."
+            )
+        return np.array([number[one] for one in every]).reshape(texts.shape)
 
 
-def _array(answer: Any) -> Any:
-    """Return what a function returns as an array; refuse texts and rows of different lengths."""
-    if isinstance(answer, Tensor):
-        return answer
-    try:
-        array = np.asarray(answer)
-    except ValueError as error:
-        raise HoldfastError("the function must return an array, and its rows have different lengths.") from error
-    if array.dtype.kind not in "biuf":
-        kind = "texts" if array.dtype.kind in "US" else f"a {type(answer).__name__} of {array.dtype}"
-        raise HoldfastError(f"the function must return class numbers from 0, or scores, got {kind}.")
-    return array
+def _holds_texts(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether all values of an array are texts, in any of the ways that NumPy and pandas hold them."""
+    if array.dtype.kind == "O":
+        return bool(array.size) and all(isinstance(one, str) for one in array.ravel())
+    return array.dtype.kind in "UT"

@@ -261,9 +261,13 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
         registry: All methods of the same kind.
 
     Raises:
-        HoldfastError: The model gives too little access; the message names methods that can be used.
+        HoldfastError: The model gives too little access, and the message names methods that can be used; or the method
+            is made for another kind of model.
     """
     if method.needs <= model.access:
+        refusal = getattr(method, "refusal", None)  # of an explainer that is made for one kind of model
+        if refusal is not None and (why := refusal(model)):
+            raise HoldfastError(why)
         return
     fitting = [name for name, cls in registry.classes().items() if _fits(cls, model)]
     hint = f"use one of {', '.join(fitting)}" if fitting else "use a model that gives them, such as a TorchModel"
@@ -274,10 +278,11 @@ def check_access(method: Requiring, model: Model, registry: Registry[Any]) -> No
 def _fits(cls: Any, model: Model) -> bool:
     """Whether a method with its default settings can be used on a model."""
     try:
-        needs = cls().needs
+        made = cls()
     except TypeError:  # it has no defaults
-        needs = cls.requires
-    return bool(needs <= model.access and getattr(cls, "serves", lambda _: True)(model))
+        return bool(cls.requires <= model.access)
+    serves, refusal = getattr(made, "serves", lambda _: True), getattr(made, "refusal", lambda _: "")
+    return bool(made.needs <= model.access and serves(model) and not refusal(model))
 
 
 def why_adapted(method: object, model: Model) -> str:

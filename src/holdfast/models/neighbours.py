@@ -11,10 +11,12 @@ from torch import Tensor
 
 from holdfast.cases import AskableModel
 from holdfast.chunks import chunked
+from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.models.affine import AffineMap
 from holdfast.models.frame import (
     Bound,
+    bounds_of_table,
     check_class_names,
     read_bounds,
     read_class_names,
@@ -163,6 +165,7 @@ def neighbours(
     k: int = 1,
     bounds: tuple[Bound, Bound] | None = None,
     *,
+    columns: Columns | None = None,
     classes: Sequence[str] = (),
 ) -> NeighboursModel:
     """Make a nearest-neighbour classifier, which ``hf.ExactNeighbours`` measures exactly.
@@ -177,6 +180,9 @@ def neighbours(
         labels: The class of each, ``[N]``: numbers or names. Classes are numbered in their sorted order.
         k: The number of neighbours that vote.
         bounds: The box that inputs live in, ``(low, high)``; None: inputs are not bounded.
+        columns: The columns of the table whose rows are ``points``, as ``columns.matrix(table)``. They replace bounds,
+            and whole numbers and categories stay what they are. Distances to neighbours are those of the matrix: train
+            on standardised columns with ``hf.from_sklearn`` where their units differ.
         classes: Names of the classes, in sorted order of their labels. Default: the labels.
 
     Returns:
@@ -188,7 +194,9 @@ def neighbours(
     if hasattr(points, "kneighbors"):
         if labels is not None or k != 1:
             raise HoldfastError("a fitted KNeighborsClassifier has its own labels and its own k: leave both out.")
-        return of_estimator(points, bounds, classes=classes)
+        width = int(getattr(points, "n_features_in_", 0))  # 0: not fitted, which is refused below
+        box, step = (bounds, None) if columns is None or not width else _of_table(columns, width, bounds)
+        return _with_columns(of_estimator(points, box, classes=classes, step=step), columns)
     read = read_tensor(points, "points", "training inputs [N, *shape]").double()
     if read.ndim < 2 or not read.numel() or not bool(torch.isfinite(read).all()):
         raise HoldfastError(f"points must be finite training inputs [N, *shape], got shape {tuple(read.shape)}.")
@@ -199,8 +207,23 @@ def neighbours(
         raise HoldfastError(f"labels must be [N] = [{len(read)}], one for each point, got shape {given.shape}.")
     names, numbers = np.unique(given, return_inverse=True)
     check_class_names(read_class_names(classes), len(names))
-    chosen = classes or [str(name) for name in names]
-    return NeighboursModel(read.flatten(1), torch.as_tensor(numbers).long(), k, bounds, classes=chosen)
+    chosen, flat = classes or [str(name) for name in names], read.flatten(1)
+    box, step = (bounds, None) if columns is None else _of_table(columns, flat.shape[1], bounds)
+    made = NeighboursModel(flat, torch.as_tensor(numbers).long(), k, box, classes=chosen, step=step)
+    return _with_columns(made, columns)
+
+
+def _of_table(columns: Columns, width: int, bounds: Any) -> tuple[tuple[Tensor, Tensor], AffineMap]:
+    """Return the bounds of a table, and the map from scaled units to the numbers of its matrix."""
+    box = bounds_of_table(columns, width, bounds)
+    return box, AffineMap.scaling(columns.scales, [0.0] * columns.width)
+
+
+def _with_columns(model: NeighboursModel, columns: Columns | None) -> NeighboursModel:
+    """Tell a model which points are rows of a table."""
+    if columns is not None:
+        model.columns, model.domain, model.features = columns.names, columns.domain(), columns.features()
+    return model
 
 
 def of_estimator(

@@ -19,6 +19,7 @@ from holdfast.models.frame import (
     Bound,
     bounds_of_table,
     check_class_names,
+    check_column_names,
     read_bounds,
     read_class_names,
     read_device,
@@ -28,6 +29,7 @@ from holdfast.models.frame import (
 from holdfast.models.model import Access, Queries
 from holdfast.tensors import read_tensor
 from holdfast.tree_ensembles import from_catboost, from_lightgbm, from_sklearn, from_xgboost
+from holdfast.tree_ensembles.encoders import before_encoding, reads_table
 from holdfast.tree_ensembles.ensemble import TreeEnsemble
 from holdfast.tree_ensembles.files import read_trees
 from holdfast.tree_ensembles.scalers import before_scaling, split_pipeline
@@ -86,11 +88,14 @@ class TreeModel(AskableModel):
                 f"this model expects rows of {self.ensemble.columns} columns, got shape {tuple(rows.shape)}."
             )
         self.queries += Queries(forward=len(rows))
-        scores = torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy()))
-        if self.ensemble.mean or self.ensemble.separate or scores.shape[1] != 2:
+        return self.centred(torch.from_numpy(self.ensemble.scores((rows * self.scale).numpy())))
+
+    def centred(self, scores: Tensor) -> Tensor:
+        """Return sums of leaf values ``[..., C]`` as scores: of two classes, half the log-odds with each sign."""
+        if self.ensemble.mean or self.ensemble.separate or scores.shape[-1] != 2:
             return scores
-        half = (scores[:, 1:] - scores[:, :1]) / 2  # the score of either class then tells what features do to it
-        return torch.cat([-half, half], 1)
+        half = (scores[..., 1:] - scores[..., :1]) / 2  # the score of either class then tells what features do to it
+        return torch.cat([-half, half], -1)
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Convert scores to what the library calls probabilities; those of one against the rest do not sum to 1."""
@@ -145,8 +150,9 @@ def trees(
         bounds: The box that inputs live in, ``(low, high)``: numbers, or one for each column. None: unbounded.
         scale: What counts as a change of one unit in each column, ``[n]``, such as its standard deviation. Inputs,
             bounds and radii are then in these units. None: values as they are.
-        columns: The columns of the table that the classifier was trained on, as ``columns.matrix(table)``. They replace
-            bounds and scale, and whole numbers and categories stay what they are.
+        columns: The columns of the table that the classifier was trained on, as ``columns.matrix(table)``; or that a
+            pipeline was fitted on, whose ``ColumnTransformer`` encodes its categories. They replace bounds and scale,
+            and whole numbers and categories stay what they are.
         classes: Names of the classes. Default: those that the classifier knows, or numbers.
 
     Returns:
@@ -160,7 +166,7 @@ def trees(
     if isinstance(model, (str, Path)):
         ensemble: TreeEnsemble | None = read_trees(Path(model), names)
     else:
-        ensemble = _from_object(model)
+        ensemble = _from_object(model, columns)
     if ensemble is None:
         raise HoldfastError(f"expected a tree classifier of {_LIBRARIES}, or its file, got {type(model).__name__}.")
     check_class_names(names, len(ensemble.base))
@@ -171,32 +177,24 @@ def trees(
 
 def _of_table(ensemble: TreeEnsemble, columns: Columns, bounds: Any, scale: Any) -> TreeModel:
     box = bounds_of_table(columns, ensemble.columns, scale if bounds is None else bounds)
-    _check_column_names(ensemble.names, columns)
+    check_column_names(ensemble.names, columns)
     made = TreeModel(ensemble, box, columns.scales, columns.domain())
     made.features = columns.features()
     return made
 
 
-def _check_column_names(names: Sequence[str], columns: Columns) -> None:
-    """Refuse a classifier whose columns have other names or another order; categories may have names of any form."""
-    if not any(one.name in names for one in columns if one.width == 1):
-        return  # names that a library made up, such as f0
-    for column in columns:
-        place = columns.slices[column.name]
-        if column.width == 1 and names[place][0] != column.name:
-            raise HoldfastError(
-                f"the classifier has {names[place][0]!r} where the table has the column {column.name!r}: give the "
-                "table the names and the order of columns that the classifier was trained on."
-            )
-
-
-def _from_object(model: Any) -> TreeEnsemble | None:
+def _from_object(model: Any, columns: Columns | None = None) -> TreeEnsemble | None:
     """Return the trees of a classifier in memory; its library is imported already. None: it is of another kind."""
     if "sklearn" in sys.modules:
         steps, last = split_pipeline(model)
         if last is not model:
             found = _from_object(last)
-            return found if found is None or not steps else before_scaling(found, steps, _column_names(model))
+            if found is None or not steps:
+                return found
+            names = _column_names(model)
+            if columns is not None and reads_table(steps, int(getattr(model, "n_features_in_", 0)), columns):
+                return before_encoding(found, steps, names, columns)
+            return before_scaling(found, steps, names)
         if (found := from_sklearn.from_estimator(model)) is not None:
             return found
     for library, read in (("xgboost", _from_xgboost), ("lightgbm", _from_lightgbm), ("catboost", _from_catboost)):

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from holdfast.experiment.results import Results
 from holdfast.explainers.random import Random
 from holdfast.explanation import HELD, MOVED, SUBSETS, Explanation
-from holdfast.modalities.modality import Modality, Shown
+from holdfast.modalities.modality import Modality
+from holdfast.modalities.shown import Shown
 from holdfast.prose import counted
 from holdfast.table import number
 

@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.experiment.results import Results
 from holdfast.figures import move_legend, paint, plain, shorten
 from holdfast.modalities import photograph
-from holdfast.modalities.photograph import Panel, PhotographModality, draw_panels
+from holdfast.modalities.photograph import Panel, PhotographModality, panels_figure
 from holdfast.modalities.pixels import address
 from holdfast.prose import visible
 from holdfast.ranking import size_text
@@ -111,7 +111,7 @@ def draw_gallery(results: Results, path: Path) -> None:
     if not rows:
         raise HoldfastError(f"{results.path} holds no photographs to draw side by side.")
     share = f"top {size_text(results.study.top or 0)} of the features"
-    draw_panels(rows, path, f"{share}; smallest change when only they move, and when they are held")
+    panels_figure(rows, f"{share}; smallest change when only they move, and when they are held").save(path)
 
 
 def has_photographs(results: Results) -> bool:

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from holdfast.experiment.results import Results
 from holdfast.explanation import Explanation
 from holdfast.files import write_text
-from holdfast.modalities.modality import Modality, Shown
+from holdfast.modalities.modality import Modality
+from holdfast.modalities.shown import Shown
 from holdfast.palette import styles
 from holdfast.prose import capital, counted
 from holdfast.ranking import size_text

@@ -13,7 +13,9 @@ from holdfast.robustness.lanes import Lanes, allowed, smooth, values
 _CLOSE = 1e-3  # a coordinate is settled when its floor is so near, as a share
 _WHOLE = 0.97  # the first size that is tried for the whole move, as a share
 _DROPPED = 0.6  # a swap with a draw beyond this drops two coordinates, otherwise one
+_LOWERED = 0.5  # the share of swaps that lower these coordinates instead of dropping them
 _ADDED = 3  # the largest number of coordinates that a swap moves instead
+_MANY = 0.3  # the share of swaps that move up to all coordinates instead
 _MIXED = 0.3  # the share of swaps that take coordinates of another search of the row
 _CUT = 0.3  # the largest share of the length that a swap saves
 _AMPLITUDES = 10  # halvings of the amplitude of a swap
@@ -38,7 +40,7 @@ def coordinate_round(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
         proposed = allowed(lanes.rows, torch.where(grouped[:, None], drop, torch.where(left[:, None], fall, swap)))
         shorter = lanes.norm.length(proposed) <= lanes.length
         changed = (values(lanes.rows, proposed[:, None])[:, 0] < 0) & shorter
-        _learn(lanes, coordinate, trial, left & ~grouped, changed)
+        _learn(lanes, coordinate, trial, left & ~grouped, changed, proposed)
         lanes.group = torch.where(grouped, lanes.group * torch.where(changed, 1.3, 0.8), lanes.group)
         lanes.move(proposed, changed)
 
@@ -46,7 +48,7 @@ def coordinate_round(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
 def _next(lanes: Lanes) -> tuple[Tensor, Tensor]:
     """Return the coordinate with the most to gain, ``[P]``, n for the whole move, and whether any is left, ``[P]``."""
     size = _sizes(lanes)
-    gap = size - lanes.floor
+    gap = torch.where(lanes.tested, size - lanes.floor, size)
     saving = torch.cat([lanes.norm.savings(lanes.delta), lanes.length[:, None]], 1)
     best, coordinate = (gap / size.clamp_min(1e-30) * saving).max(1)
     return coordinate, best > _CLOSE * lanes.length
@@ -73,13 +75,19 @@ def _fall(lanes: Lanes, coordinate: Tensor, trial: Tensor) -> Tensor:
     return torch.where((coordinate == n)[:, None], whole, single)
 
 
-def _learn(lanes: Lanes, coordinate: Tensor, trial: Tensor, left: Tensor, changed: Tensor) -> None:
-    """Store what the answers say about the floors."""
+def _learn(lanes: Lanes, coordinate: Tensor, trial: Tensor, left: Tensor, changed: Tensor, proposed: Tensor) -> None:
+    """Store what the answers say about the floors.
+
+    Where a swap succeeds, the coordinates that it left as they are keep their floors: steps of a tree stay where they
+    are. Only whether they can be dropped is tested again.
+    """
     at = coordinate[:, None]
     failed, swapped = (left & ~changed)[:, None], (changed & ~left)[:, None]
     floor, tested = lanes.floor.gather(1, at), lanes.tested.gather(1, at)
-    lanes.floor = lanes.floor.scatter(1, at, torch.where(failed, trial, floor)).masked_fill(swapped, 0)
+    lanes.floor = lanes.floor.scatter(1, at, torch.where(failed, torch.maximum(trial, floor), floor))
     lanes.tested = lanes.tested.scatter(1, at, tested | failed) & ~swapped
+    other = torch.cat([proposed != lanes.delta, torch.ones_like(swapped)], 1)
+    lanes.floor = lanes.floor.masked_fill(swapped & other, 0)
 
 
 def _drop(lanes: Lanes, seed: int, draw: int) -> Tensor:
@@ -93,21 +101,27 @@ def _drop(lanes: Lanes, seed: int, draw: int) -> Tensor:
 
 
 def _swap(lanes: Lanes, seed: int, draw: int) -> Tensor:
-    """Return shorter moves in which some coordinates return to x and others move instead."""
+    """Return shorter moves in which some coordinates return towards x and others move instead.
+
+    The longer the move of a coordinate, the more often it returns: several short moves often replace a long one.
+    """
     rows, n = lanes.rows, lanes.delta.shape[1]
     numbers, place = lanes.number.unique(return_inverse=True)
-    drawn = [torch.rand(3 * n + 3, generator=generator(mixed(seed, 4096 * draw + one))) for one in numbers.tolist()]
+    drawn = [torch.rand(3 * n + 6, generator=generator(mixed(seed, 4096 * draw + one))) for one in numbers.tolist()]
     even = torch.stack(drawn).to(rows.x)[place]
-    drop, take, spot, (how, share, many) = even[:, :n], even[:, n : 2 * n], even[:, 2 * n : 3 * n], even[:, 3 * n :].T
-    moved = lanes.delta != 0
-    dropped = _least(drop.masked_fill(~moved, 2), 1 + (many > _DROPPED).long()) & moved
-    base = lanes.delta.masked_fill(dropped, 0)
+    (drop, take, spot), rest = even[:, : 3 * n].view(-1, 3, n).unbind(1), even[:, 3 * n :]
+    how, share, many, lowered, kept, wide = rest.T
+    size = lanes.delta.abs()
+    # The least of these numbers belongs to a coordinate with a probability that is proportional to its move.
+    order = (-drop.clamp_min(1e-9).log() / size.clamp_min(1e-30)).masked_fill(size == 0, math.inf)
+    dropped = _least(order, 1 + (many > _DROPPED).long()) & (size > 0)
+    base = torch.where(dropped, torch.where(lowered < _LOWERED, kept, 0)[:, None] * lanes.delta, lanes.delta)
     goal = lanes.length * (1 - _CUT * share.square() - 1e-3)
     low, high = (torch.maximum(rows.low, -lanes.length[:, None]), torch.minimum(rows.high, lanes.length[:, None]))
+    added = torch.where(wide < _MANY, n * share, _ADDED * (1 - many)).long() + 1
     fresh = low + (high - low) * spot
-    fresh = fresh * _least(take.masked_fill(~rows.free | dropped, 2), 1 + (_ADDED * (1 - many)).long())
-    other = _other(lanes)
-    mixed_in = torch.where(take < 0.5, other, lanes.delta) - base
+    fresh = fresh * _least(take.masked_fill(~rows.free | dropped, 2), added)
+    mixed_in = torch.where(take < 0.5, _other(lanes), lanes.delta) - base
     fresh = torch.where((how < _MIXED)[:, None], mixed_in, torch.where(fresh != 0, fresh - base, fresh))
     least, most = torch.zeros_like(share), torch.ones_like(share)
     for _ in range(_AMPLITUDES):

@@ -23,9 +23,10 @@ _POINTS = 24  # the least number of starting points that are tried before the fi
 _POINTS_SHARE = 50  # one in so many queries is spent on them
 _HALVINGS = 5  # of the way from x to each starting point
 _EARLIER = 1.0  # the queries of a stage of halving as a share of those of the next
-_FAVOUR = 0.4  # what a round of single coordinates gained counts so much: its gains come early
+_FAVOUR = (0.4, 100.0)  # what a round of single coordinates gained counts so much, where many or few of them move
+_FEW = 12  # coordinates that move: so few are settled one by one within some rounds, and swaps then shorten the move
 _REACHES = (0.05, 0.3)  # distances of samples from a witness as shares of its length: networks, trees
-_PATIENCE = 1  # rounds without a gain before a lane is kicked
+_PATIENCE = (1, 2)  # rounds without a gain before a lane is kicked, where many or few coordinates move
 _LEAST_ROUND = 12  # queries
 _GAIN = 1e-3  # a smaller share of the length is no gain
 _EQUAL = 2.0**-20  # lengths whose logarithms differ by less are taken as equal
@@ -155,14 +156,16 @@ class DecisionBased(Attack):
         """Run rounds of the kind that gains most in each lane; kick lanes that gain no more."""
         cost = round_cost(lanes.delta.shape[1])
         gain = torch.full((len(lanes), 1 + len(_REACHES)), math.inf).to(lanes.length)
-        favour = torch.tensor([1.0] * len(_REACHES) + [_FAVOUR]).to(gain)
         while queries >= _LEAST_ROUND:
             now = queries if queries < cost + _LEAST_ROUND else cost
             before = lanes.length.clone()
+            few = (lanes.delta != 0).sum(1) <= _FEW
+            favour = torch.ones_like(gain)
+            favour[:, -1] = torch.where(few, _FAVOUR[1], _FAVOUR[0])
             kind = (gain * favour).argmax(1)
             if now < LEAST_TURN:
                 kind = torch.full_like(kind, len(_REACHES))
-            kind = kind.masked_fill(lanes.idle >= _PATIENCE, -1)
+            kind = kind.masked_fill(lanes.idle >= torch.where(few, _PATIENCE[1], _PATIENCE[0]), -1)
             for one in range(-1, gain.shape[1]):
                 index = (kind == one).nonzero()[:, 0]
                 if not len(index):

@@ -52,7 +52,9 @@ class ExactNeighbours(Exact):
 
     @classmethod
     def serves(cls, model: Model) -> bool:
-        return isinstance(model, NeighboursModel)
+        """Whether it finds witnesses: most of those among whole numbers and categories are lost by rounding to rows."""
+        whole = model.domain is None or model.domain.is_everything
+        return isinstance(model, NeighboursModel) and whole
 
     def solve(self, rows: Rows) -> Solution:
         model = rows.model

@@ -16,11 +16,11 @@ from holdfast.errors import HoldfastError
 from holdfast.models.model import Access, Model
 from holdfast.models.trees import TreeModel
 from holdfast.robustness.kinds import Exact, Solution
-from holdfast.robustness.rows import Rows
+from holdfast.robustness.rows import Hint, Rows
 from holdfast.settings import Count, Natural
 from holdfast.tree_ensembles.geometry import Point
 from holdfast.tree_ensembles.leaves import Leaves
-from holdfast.tree_ensembles.nearest import Nearest, nearest
+from holdfast.tree_ensembles.nearest import Known, Nearest, nearest
 
 _leaves: weakref.WeakKeyDictionary[TreeModel, Leaves] = weakref.WeakKeyDictionary()
 
@@ -58,6 +58,7 @@ class ExactTrees(Exact):
     workers: Natural = field(default=0, repr=False, compare=False)
     name: ClassVar[str] = "exact-trees"
     requires: ClassVar[Access] = Access.SCORES
+    uses_tolerance: ClassVar[bool] = True
     rows_at_once: ClassVar[int | None] = 64
 
     @classmethod
@@ -79,7 +80,7 @@ class ExactTrees(Exact):
         def solved(row: int) -> Nearest:
             point = Point(x[row], low[row], high[row], scale, self.p, grid, groups, hot)
             aim = None if target[row] == ANY else target[row]
-            return nearest(model.ensemble, leaves, point, label[row], aim, self.nodes)
+            return nearest(model.ensemble, leaves, point, label[row], aim, self.nodes, _known(rows.hint, row))
 
         with ThreadPoolExecutor(self.workers or os.cpu_count()) as pool:  # the solver does not hold the lock of Python
             found = list(pool.map(solved, range(len(rows))))
@@ -89,3 +90,11 @@ class ExactTrees(Exact):
                 delta[row] = torch.from_numpy(one.move)
         proven = torch.tensor([one.proven for one in found])
         return Solution(delta, proven, torch.tensor([one.lower for one in found], dtype=rows.x.dtype))
+
+
+def _known(hint: Hint | None, row: int) -> Known:
+    """Return what is known of one row."""
+    if hint is None:
+        return Known()
+    start = None if hint.start is None else hint.start[row].double().numpy()
+    return Known(float(hint.lower[row]), None if start is None or not start.any() else start, hint.tolerance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import torch
@@ -17,7 +17,7 @@ from holdfast.models.model import Access, Model, check_access, why_adapted
 from holdfast.registry import Registry
 from holdfast.robustness.norms import Norm, norm_of
 from holdfast.robustness.radii import BoundKind, Measurements, Radii, gap_of, notes_on
-from holdfast.robustness.rows import Rows
+from holdfast.robustness.rows import Hint, Rows
 from holdfast.robustness.steps import clip
 from holdfast.settings import Settings
 from holdfast.tensors import read_tensor
@@ -35,6 +35,7 @@ class Robustness(Settings, ABC):
         presets: Names of class methods that return an instance with other settings.
         requires: What the method requires of a model.
         bound: Which side of the true value its radii lie on.
+        uses_tolerance: Whether it ends earlier where a tolerance is given.
         rows_at_once: The most rows that are measured between two reports of progress; None: as many as fit.
         p: The norm: 1, 2 or infinity.
     """
@@ -44,6 +45,7 @@ class Robustness(Settings, ABC):
     presets: ClassVar[tuple[str, ...]] = ()
     requires: ClassVar[Access] = Access.GRADIENTS
     bound: ClassVar[BoundKind]
+    uses_tolerance: ClassVar[bool] = False
     rows_at_once: ClassVar[int | None] = None
     p: float
 
@@ -77,7 +79,14 @@ class Robustness(Settings, ABC):
 
     @final
     def __call__(
-        self, cases: Cases, subsets: Any, *, start: Tensor | None = None, progress: Progress | None = None
+        self,
+        cases: Cases,
+        subsets: Any,
+        *,
+        start: Tensor | None = None,
+        lower: Tensor | None = None,
+        tolerance: float = 0.0,
+        progress: Progress | None = None,
     ) -> Radii:
         """Measure Robustness-S.
 
@@ -85,7 +94,10 @@ class Robustness(Settings, ABC):
             cases: B cases.
             subsets: Bool ``[B, K, d]``: K subsets for each case, True where a feature may move.
             start: Points ``[B, K, *shape]`` or ``[B, 1, *shape]`` that attacks start from, such as the witnesses of
-                similar subsets. They are cut to each subset. Certificates and exact methods ignore them.
+                similar subsets. They are cut to each subset. Exact methods may use them as upper bounds; certificates
+                ignore them.
+            lower: Lower bounds ``[B, K]`` that are proven already. Only exact methods use them.
+            tolerance: An exact method may stop at a radius that exceeds its proven lower bound by this share.
             progress: Called with (done, total) rows while it runs.
 
         Returns:
@@ -97,14 +109,15 @@ class Robustness(Settings, ABC):
         self._check(cases)
         method = self.adapted(cases.model)
         if method is not self:
-            radii = method(cases, subsets, start=start, progress=progress)
+            radii = method(cases, subsets, start=start, lower=lower, tolerance=tolerance, progress=progress)
             note = f"{why_adapted(self, cases.model)}: {method} was used."
             return replace(radii, notes=(note, *radii.notes))
         subsets = cases.subsets(subsets)
         before = cases.model.queries
         witness = cases.x[:, None].repeat(1, subsets.shape[1], *[1] * (cases.x.ndim - 1))
         start = None if start is None else _check_start(start, cases, subsets)
-        measured = self._measure_all(cases, subsets, start, witness.flatten(2), progress)
+        known = _Known(start, None if lower is None else _check_lower(lower, cases, subsets), tolerance)
+        measured = self._measure_all(cases, subsets, known, witness.flatten(2), progress)
         gap = gap_of(measured)
         return Radii(
             measured.radius,
@@ -136,7 +149,7 @@ class Robustness(Settings, ABC):
         """
         self._check(cases)
         method = self.adapted(cases.model)
-        return method._measure_all(cases, cases.subsets(subsets), None, None, progress).radius
+        return method._measure_all(cases, cases.subsets(subsets), _Known(), None, progress).radius
 
     def adapted(self, model: Model) -> Robustness:
         """Return the method that measures this model: this one, or a substitute for a model that gives less access."""
@@ -159,10 +172,10 @@ class Robustness(Settings, ABC):
         check_access(self, cases.model, Robustness.registry)
 
     def _measure_all(
-        self, cases: Cases, subsets: Tensor, start: Tensor | None, witness: Tensor | None, progress: Progress | None
+        self, cases: Cases, subsets: Tensor, known: _Known, witness: Tensor | None, progress: Progress | None
     ) -> Measurements:
         """Measure all rows in chunks and share the results; ``witness [B, K, n]`` is written where it is kept."""
-        start = self._start(cases, subsets, start)
+        start = self._start(cases, subsets, known.start)
         b, k = subsets.shape[:2]
         radius = cases.x.new_full((b * k,), math.inf)
         new_class = torch.full((b * k,), -1, device=cases.x.device)
@@ -172,7 +185,10 @@ class Robustness(Settings, ABC):
 
         def work(piece: slice) -> None:
             rows = Rows.of(cases, subsets, piece)
-            part = self._measure(rows, _start_of(start, piece, k, rows))
+            begin = _start_of(start, piece, k, rows)
+            if self.bound == "exact":
+                rows = known.told(rows, begin, piece)
+            part = self._measure(rows, begin)
             radius[piece], new_class[piece] = part.radius, part.new_class
             proven[piece], flat[piece], lower[piece] = part.proven, part.flat, part.lower
             if witness is not None and part.witness is not None:
@@ -190,6 +206,35 @@ class Robustness(Settings, ABC):
         )
         self._share(measured, subsets)
         return measured
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What the caller knows of all rows: points ``[B, K or 1, *shape]``, and proven lower bounds ``[B, K]``."""
+
+    start: Tensor | None = None
+    lower: Tensor | None = None
+    tolerance: float = 0.0
+
+    def told(self, rows: Rows, start: Tensor | None, piece: slice) -> Rows:
+        """Return the rows of a piece with the hint for them; ``start [R, n]`` are moves inside mask and box."""
+        if start is None and self.lower is None and not self.tolerance:
+            return rows
+        if start is not None and rows.model.domain is not None:  # a point that was cut to the mask may be no input
+            moved = rows.inputs(start).flatten(1) - rows.x
+            inside = (clip(moved, rows.low, rows.high) == moved).all(1, keepdim=True)
+            start = torch.where(inside, moved, 0)
+        lower = rows.x.new_zeros(len(rows)) if self.lower is None else self.lower.flatten()[piece]
+        return replace(rows, hint=Hint(lower, start, self.tolerance))
+
+
+def _check_lower(lower: Tensor, cases: Cases, subsets: Tensor) -> Tensor:
+    lower = read_tensor(lower, "lower", f"bounds {tuple(subsets.shape[:2])}")
+    if lower.shape != subsets.shape[:2] or bool((lower.isnan() | (lower < 0)).any()):
+        raise HoldfastError(
+            f"lower must be bounds {tuple(subsets.shape[:2])} that are at least 0, got {tuple(lower.shape)}."
+        )
+    return lower.to(cases.x)
 
 
 def _check_start(start: Tensor, cases: Cases, subsets: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -39,6 +39,25 @@ def margin(logits: Tensor, label: Tensor, target: Tensor, aim: Tensor | None = N
 
 
 @dataclass(frozen=True, eq=False)
+class Hint:
+    """What a caller knows of R rows, and how precise the answer must be. A method may ignore it.
+
+    Attributes:
+        lower: Proven lower bounds, ``[R]``.
+        start: Moves that may change the decision, inside mask and box, ``[R, n]``; None: none are known.
+        tolerance: A radius may exceed its proven lower bound by this share.
+    """
+
+    lower: Tensor
+    start: Tensor | None = None
+    tolerance: float = 0.0
+
+    def at(self, which: Tensor) -> Hint:
+        """Return the hints of some of the rows."""
+        return Hint(self.lower[which], None if self.start is None else self.start[which], self.tolerance)
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
     """R questions: flat inputs, and the interval ``low <= delta <= high`` that each coordinate may move in.
 
@@ -52,6 +71,7 @@ class Rows:
         high: The largest, ``[R, n]``.
         label: The explained class of each row, ``[R]``.
         target: The class asked about, ``[R]``; ``ANY`` for none.
+        hint: What exact methods are told beforehand; None: nothing.
     """
 
     model: Model
@@ -61,6 +81,7 @@ class Rows:
     high: Tensor
     label: Tensor
     target: Tensor
+    hint: Hint | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -103,6 +124,7 @@ class Rows:
             self.high[which],
             self.label[which],
             self.target[which],
+            hint=None if self.hint is None else self.hint.at(which),
         )
 
     @property

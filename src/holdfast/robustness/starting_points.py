@@ -20,10 +20,9 @@ _CLASSES = 9  # how many of the nearest classes scores are followed to
 _BEYOND = (1.02, 1.5)  # multiples of the step to the estimated boundary
 _STEP = 0.02  # the distance of the points whose scores are compared, as a share of the largest coordinate
 _CUTS = 6  # queries along the ray
-_DROPS = 0.5  # the share of kicks that give up a coordinate
 _SAME = 0.5  # the share of lanes that are kicked without regard to the class
 _ACROSS = 8  # how far points across the box are away at most, as a multiple of the witness's length
-_NEAR, _FAR = 0.3, 1.7  # the length of a kick, as shares of the witness's
+_NEAR, _FAR = 0.2, 0.8  # the length of a kick, as shares of the witness's
 
 
 def starting_points(rows: Rows, start: Tensor | None, seed: int, first: int, count: int) -> Tensor:
@@ -136,8 +135,9 @@ def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
     base = lanes.best[:, None].expand(-1, count, -1)
     length = euclidean(lanes.best)[:, None, None]
     step = (_NEAR + _FAR * size)[..., None] * length * unit(noise * rows.free[:, None] * sparse)
-    given_up = even[..., :n].masked_fill(base == 0, -1).argmax(2, keepdim=True)
-    near = torch.where((drop < _DROPS)[..., None], base.scatter(2, given_up, 0), base) + step
+    # A coordinate is given up with a probability that is proportional to its move.
+    order = (even[..., :n].clamp_min(1e-9).log() / base.abs().clamp_min(1e-30)).masked_fill(base == 0, -math.inf)
+    near = base.scatter(2, order.argmax(2, keepdim=True), 0) + step
     low, high = torch.maximum(rows.low[:, None], -_ACROSS * length), torch.minimum(rows.high[:, None], _ACROSS * length)
     across = torch.where(noise < 0, low, high) * sparse
     far = (torch.arange(count, device=place.device) % 2 > 0)[:, None]

@@ -28,7 +28,7 @@ def templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         finalize=_shown,
     )
-    environment.globals["shade"] = shade
+    environment.globals |= {"shade": shade, "swatches": {}, "keys": {}}  # the last two are a report's own
     environment.filters["kept"] = kept
     return environment
 

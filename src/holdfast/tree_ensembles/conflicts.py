@@ -138,7 +138,7 @@ class _Leaves:
         return self.geometry.moved(crossed, {})
 
 
-def solve_conflicts(geometry: Geometry, demand: Demand, radius: float, steps: int) -> Answer:
+def solve_conflicts(geometry: Geometry, demand: Demand, radius: float, steps: int, tolerance: float = 0.0) -> Answer:
     """Find the nearest point inside a ball that meets a demand.
 
     Args:
@@ -146,6 +146,7 @@ def solve_conflicts(geometry: Geometry, demand: Demand, radius: float, steps: in
         demand: The demand.
         radius: The radius of the ball.
         steps: The largest number of steps.
+        tolerance: By which share the move may be longer than the lower bound.
     """
     leaves = _Leaves.of(geometry, demand, radius)
     if leaves is None:
@@ -164,6 +165,8 @@ def solve_conflicts(geometry: Geometry, demand: Demand, radius: float, steps: in
     for _ in range(steps):
         if not waiting or (move is not None and waiting[0][0] * _CLOSE >= best):
             return Answer(move, min(best, radius), True)
+        if move is not None and waiting[0][0] * (1 + tolerance) >= best:
+            return Answer(move, waiting[0][0], True)
         bound, _, state, chosen = heapq.heappop(waiting)
         first, last = leaves.first[chosen], leaves.last[chosen]
         conflict = (first.max(0) > last.min(0)).nonzero()[0]

@@ -15,12 +15,30 @@ from holdfast.tree_ensembles.program import Answer, solve
 
 _FIRST_BALL = 1.25  # the first ball, as a multiple of the radius within which nothing can change
 _STEPS = (300, 1500)  # of the search over conflicts, for L1 and L2, and for Linf; after them a program is faster
+_ROUGH_STEPS = (40, 300)  # where a tolerance is enough, to which a program comes early
 _TIES = 4  # that are left out one by one; each takes a program
 _PARTS = 13  # weights are compared with whole multiples of 1, 1/2, ... and 1/12
 _WHOLE = 1e-12  # a smaller difference from a whole number is rounding
 _GROWTH = 2.0  # of a ball that holds no change
 _SAME = 1 + 1e-6  # two radii within this factor are one
 _TIE = 2e-6  # the tolerance of the solver for each tree, as a share of the largest leaf
+
+
+class Known(NamedTuple):
+    """What is known before the search, and how precise it must be.
+
+    Attributes:
+        lower: No smaller move changes the decision.
+        move: A move that may change it, ``[n]``; None: none is known.
+        tolerance: The search may stop at a move that is at most this share longer than the lower bound.
+    """
+
+    lower: float = 0.0
+    move: Floats | None = None
+    tolerance: float = 0.0
+
+
+_NOTHING = Known()
 
 
 class Nearest(NamedTuple):
@@ -38,7 +56,13 @@ class Nearest(NamedTuple):
 
 
 def nearest(
-    ensemble: TreeEnsemble, leaves: Leaves, point: Point, label: int, target: int | None, nodes: int
+    ensemble: TreeEnsemble,
+    leaves: Leaves,
+    point: Point,
+    label: int,
+    target: int | None,
+    nodes: int,
+    known: Known = _NOTHING,
 ) -> Nearest:
     """Find the nearest point with another class than ``label``, or with the class ``target``.
 
@@ -49,8 +73,9 @@ def nearest(
         label: The explained class.
         target: The class asked about; None: any other class.
         nodes: The largest number of branches of each mixed-integer program.
+        known: What is known already, and how precise the answer must be.
     """
-    search = _Search(ensemble, Geometry(leaves, point), label, target, nodes)
+    search = _Search(ensemble, Geometry(leaves, point), label, target, nodes, known)
     if search.changed(np.zeros(len(point.x))):
         return Nearest(np.zeros(len(point.x)), 0.0, True)
     return search.run()
@@ -59,9 +84,17 @@ def nearest(
 class _Search:
     """The best change so far, and the programs that look for a better one."""
 
-    def __init__(self, ensemble: TreeEnsemble, geometry: Geometry, label: int, target: int | None, nodes: int):
+    def __init__(
+        self,
+        ensemble: TreeEnsemble,
+        geometry: Geometry,
+        label: int,
+        target: int | None,
+        nodes: int,
+        known: Known = _NOTHING,
+    ):
         self.ensemble, self.geometry, self.label, self.target = ensemble, geometry, label, target
-        self.nodes = nodes
+        self.nodes, self.known = nodes, known
         self.best = math.inf
         self.move: Floats | None = None
         every = range(len(ensemble.base))
@@ -100,21 +133,30 @@ class _Search:
     def run(self) -> Nearest:
         loose = [[self.demand(pair) for pair in pairs] for pairs in self.choices]
         bounds = [max(self.geometry.lower_bound(demand) for demand in demands) for demands in loose]
+        if self.known.move is not None:
+            self.record(self.known.move)
         lower = math.inf
         for choice in np.argsort(bounds, kind="stable"):
-            if bounds[choice] >= self.best:
+            bound = max(bounds[choice], self.known.lower)
+            if self.near_enough(bound):
+                lower = min(lower, bound)
                 break
-            lower = min(lower, self.one(loose[choice], self.choices[choice], bounds[choice]))
+            lower = min(lower, self.one(loose[choice], self.choices[choice], bound))
         lower = min(lower, self.best)
         if self.move is None:
             return Nearest(None, lower, math.isinf(lower))
         return Nearest(self.move, lower, self.best <= lower * _SAME)
 
+    def near_enough(self, lower: float) -> bool:
+        """Return whether the best change is known well enough if no move below ``lower`` changes the decision."""
+        return lower >= self.best or lower * (1 + self.known.tolerance) >= self.best
+
     def one(self, demands: list[Demand], pairs: list[tuple[int, int]], bound: float) -> float:
         """Look for the nearest point that meets demands; return a radius within which there is none."""
         lower, farthest, ties = bound, self.geometry.farthest(), list[Integers]()
-        radius = min(max(bound * _FIRST_BALL, 1e-12), self.best)
-        while math.isfinite(lower) and lower < self.best:
+        known = self.known.move is not None and math.isfinite(self.best)
+        radius = self.best if known else min(max(bound * _FIRST_BALL, 1e-12), self.best)
+        while math.isfinite(lower) and not self.near_enough(lower):
             answer = self.solve(demands, radius, ties)
             lower, length = max(lower, min(answer.lower, radius)), math.inf
             if answer.move is not None:
@@ -153,13 +195,16 @@ class _Search:
         """
         point, lower = self.geometry.point, 0.0
         if len(demands) == 1 and not ties and not point.groups and not point.grid.any():
-            answer = solve_conflicts(self.geometry, demands[0], radius, _STEPS[math.isinf(point.p)])
+            steps = (_ROUGH_STEPS if self.known.tolerance else _STEPS)[math.isinf(point.p)]
+            answer = solve_conflicts(self.geometry, demands[0], radius, steps, self.known.tolerance)
             if answer.settled:
                 return answer
             lower = answer.lower
             if answer.move is not None:
                 radius = min(radius, self.record(answer.move))
-        answer = solve(self.geometry, demands, radius, self.nodes, ties)
+                if self.near_enough(lower):
+                    return answer._replace(settled=True)
+        answer = solve(self.geometry, demands, radius, self.nodes, ties, self.known.tolerance)
         return answer._replace(lower=max(lower, answer.lower))
 
     def record(self, move: Floats) -> float:

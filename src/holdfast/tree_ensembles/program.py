@@ -51,7 +51,12 @@ class _Rows(NamedTuple):
 
 
 def solve(
-    geometry: Geometry, demands: list[Demand], radius: float, nodes: int, ties: Sequence[Integers] = ()
+    geometry: Geometry,
+    demands: list[Demand],
+    radius: float,
+    nodes: int,
+    ties: Sequence[Integers] = (),
+    tolerance: float = 0.0,
 ) -> Answer:
     """Find the nearest point inside a ball that meets all demands.
 
@@ -61,8 +66,9 @@ def solve(
         radius: The radius of the ball.
         nodes: The largest number of branches.
         ties: Leaves of all trees that must not be reached together.
+        tolerance: By which share the move may be longer than the lower bound.
     """
-    return _Program(geometry, demands, radius, ties).solve(nodes)
+    return _Program(geometry, demands, radius, ties).solve(nodes, tolerance)
 
 
 class _Program:
@@ -233,7 +239,7 @@ class _Program:
         self.cost = np.zeros(self._columns)
         self.cost[-1], self.top[-1] = 1, self.radius * (1 + _EDGE)
 
-    def solve(self, nodes: int) -> Answer:
+    def solve(self, nodes: int, tolerance: float) -> Answer:
         """Solve the program."""
         if len(np.unique(self.leaves.tree[self.kept])) < self.leaves.count:
             return Answer(None, self.radius, True)
@@ -245,6 +251,7 @@ class _Program:
         whole[: len(self.thresholds)] = 1
         whole[self._switch : self._switch + 2 * len(self.groups)] = 1
         # The solver also accepts an absolute difference of 1e-6 between its bounds.
+        gap = max(_GAP, 1 - (1 + tolerance) ** -(1 if math.isinf(self.p) else self.p))
         self._unit = _OBJECTIVE / (self.radius if math.isinf(self.p) else self.radius**self.p)
         result = milp(
             self.cost * self._unit,
@@ -252,7 +259,7 @@ class _Program:
             bounds=Bounds(0, self.top),
             constraints=LinearConstraint(matrix, low, high),
             # With presolve, the HiGHS of SciPy 1.17 gave a wrong optimum for a small program of this kind.
-            options={"node_limit": nodes, "mip_rel_gap": _GAP, "presolve": False},
+            options={"node_limit": nodes, "mip_rel_gap": gap, "presolve": False},
         )
         return self._answer(result)
 

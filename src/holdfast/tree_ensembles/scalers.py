@@ -35,15 +35,15 @@ def split_pipeline(model: Any) -> tuple[list[Any], Any]:
         return [], model
     *before, (_, last) = model.steps
     more, last = split_pipeline(last)
-    return [one for _, step in before for one in _single_steps(step)] + more, last
+    return [one for _, step in before for one in single_steps(step)] + more, last
 
 
-def _single_steps(step: Any) -> list[Any]:
-    """Return the scalers that a step consists of."""
+def single_steps(step: Any) -> list[Any]:
+    """Return the steps that a step consists of: those of a pipeline, none of ``"passthrough"``."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return []
     before, last = split_pipeline(step)
-    return [*before, last] if last is step else [*before, *_single_steps(last)]
+    return [*before, last] if last is step else [*before, *single_steps(last)]
 
 
 def before_scaling(ensemble: TreeEnsemble, steps: Sequence[Any], names: tuple[str, ...] = ()) -> TreeEnsemble:
@@ -58,17 +58,29 @@ def before_scaling(ensemble: TreeEnsemble, steps: Sequence[Any], names: tuple[st
         HoldfastError: A step is not one of the scalers, not fitted, or has other columns.
     """
     for step in steps:
-        _check(step, ensemble.columns)
+        check_scaler(step, ensemble.columns)
+    names = names or ensemble.names
+    threshold = folded_thresholds(ensemble, steps)
+    return decided(dataclasses.replace(ensemble, threshold=threshold, single=False, names=names))
+
+
+def folded_thresholds(ensemble: TreeEnsemble, steps: Sequence[Any]) -> Floats:
+    """Return for each node the largest number before some steps that goes left, ``[N]``; infinite: all, or none.
+
+    Args:
+        ensemble: The trees after the steps.
+        steps: Objects whose ``transform`` maps each column by a function that never decreases.
+    """
     inner = ensemble.feature != LEAF
     feature, wanted = ensemble.feature[inner], ensemble.threshold[inner]
     pairs, place = np.unique(np.stack([feature, wanted], 1), axis=0, return_inverse=True)
     threshold = ensemble.threshold.copy()
     threshold[inner] = _largest_left(pairs, ensemble, steps)[place.reshape(-1)]
-    names = names or ensemble.names
-    return decided(dataclasses.replace(ensemble, threshold=threshold, single=False, names=names))
+    return threshold
 
 
-def _check(step: Any, columns: int) -> None:
+def check_scaler(step: Any, columns: int) -> None:
+    """Refuse a step before trees that is none of the scalers, not fitted, or fitted on other columns."""
     from sklearn import preprocessing
 
     kinds = tuple(getattr(preprocessing, name) for name in _SCALERS)
@@ -95,7 +107,7 @@ def _largest_left(pairs: Floats, ensemble: TreeEnsemble, steps: Sequence[Any]) -
     def left(raw: Floats) -> NDArray[np.bool_]:
         rows = np.zeros(shape)
         rows[row, feature] = raw
-        seen = _scaled(rows, steps)[row, feature]
+        seen = scaled(rows, steps)[row, feature]
         if ensemble.single:
             seen = seen.astype(np.float32).astype(np.float64)
         return np.asarray(seen <= pairs[:, 1])
@@ -125,8 +137,13 @@ def _number(order: Integers) -> Floats:
     return np.where(order < 0, _LOWEST_BITS - order, order).view(np.float64)
 
 
-def _scaled(rows: Floats, steps: Sequence[Any]) -> Floats:
-    """Return rows after the steps, as the library computes them."""
+def scaled(rows: Floats, steps: Sequence[Any]) -> Floats:
+    """Return rows after the steps, as the library computes them.
+
+    Args:
+        rows: ``[R, n]``.
+        steps: Fitted scalers.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fitted scaler may expect names of columns
         for step in steps:

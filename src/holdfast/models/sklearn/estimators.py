@@ -10,7 +10,7 @@ from torch import nn
 from holdfast.columns import Columns
 from holdfast.errors import HoldfastError
 from holdfast.models.affine import AffineMap
-from holdfast.models.frame import Bound, bounds_of_table
+from holdfast.models.frame import Bound, bounds_of_table, check_column_names
 from holdfast.models.neighbours import NeighboursModel, of_estimator
 from holdfast.models.sklearn.kernels import kernel_machine
 from holdfast.models.sklearn.likelihoods import likelihoods
@@ -18,8 +18,10 @@ from holdfast.models.sklearn.linear import Inputs, LinearScores, linear_scores
 from holdfast.models.sklearn.perceptrons import perceptron
 from holdfast.models.sklearn.refusals import refused
 from holdfast.models.sklearn.steps import in_turn
+from holdfast.models.sklearn.tables import folded_table
 from holdfast.models.torch import TorchModel
 from holdfast.models.trees import TreeModel, trees
+from holdfast.tree_ensembles.encoders import reads_table
 
 
 def from_sklearn(
@@ -50,8 +52,9 @@ def from_sklearn(
     Args:
         estimator: The classifier, or a pipeline that ends in one.
         bounds: The box that inputs live in, ``(low, high)``; None: inputs are not bounded.
-        columns: The columns of the table that the estimator was fitted on, as ``columns.matrix(table)``. They replace
-            bounds, and whole numbers and categories stay what they are.
+        columns: The columns of the table that the estimator was fitted on, as ``columns.matrix(table)``; or the table
+            itself, if a ``ColumnTransformer`` encodes its categories. They replace bounds, and whole numbers and
+            categories stay what they are.
         classes: Names of the classes. Default: the estimator's ``classes_``.
 
     Returns:
@@ -62,10 +65,13 @@ def from_sklearn(
     """
     _check(estimator)
     last, before, width = _split(estimator)
-    step = None if _is_tree(last) else _before(before, width, columns)
+    own_names = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
+    step = None if _is_tree(last) else _before(before, width, own_names, columns)
     names = list(classes) or [str(name) for name in last.classes_]
     if columns is not None:
-        bounds = bounds_of_table(columns, width, bounds)
+        of_table = reads_table(before, width, columns)
+        bounds = bounds_of_table(columns, columns.width if of_table else width, bounds)
+        check_column_names(() if of_table else own_names, columns)
     model: TorchModel | NeighboursModel | TreeModel
     if _is_tree(last):
         box = None if columns is not None else bounds
@@ -74,7 +80,7 @@ def from_sklearn(
         model = of_estimator(last, bounds, classes=names, step=step)
     else:
         model = TorchModel(_module(last, step, width), bounds, classes=names)
-    model.columns = tuple(map(str, getattr(estimator, "feature_names_in_", ())))
+    model.columns = own_names
     if columns is not None:
         model.domain, model.features = columns.domain(), columns.features()
     return model
@@ -121,12 +127,14 @@ def _split(estimator: Any) -> tuple[Any, list[Any], int]:
     return last, before, width
 
 
-def _before(steps: list[Any], width: int, columns: Columns | None) -> AffineMap | None:
+def _before(steps: list[Any], width: int, names: tuple[str, ...], columns: Columns | None) -> AffineMap | None:
     """Return the steps before a classifier, after the scales of columns, as one map; None if there is none."""
-    step = in_turn(steps, width) if steps else None
     if columns is None:
-        return step
+        return in_turn(steps, width) if steps else None
     scaling = AffineMap.scaling(columns.scales, [0.0] * columns.width)
+    if reads_table(steps, width, columns):
+        return scaling.then(folded_table(steps, names, columns))
+    step = in_turn(steps, width) if steps else None
     return scaling if step is None else scaling.then(step)
 
 

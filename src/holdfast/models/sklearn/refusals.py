@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import UnreadableError
+from holdfast.tree_ensembles.encoders import refused_step as refused_step
 
 
-def refused(estimator: Any, why: str) -> HoldfastError:
+def refused(estimator: Any, why: str) -> UnreadableError:
     """Return the error for a classifier that is refused, with the way that is left."""
     name = type(estimator).__name__
-    return HoldfastError(f"cannot read this {name}: {why}; use hf.FunctionModel(estimator.predict_proba, ...) instead.")
-
-
-def refused_step(step: Any, why: str) -> HoldfastError:
-    """Return the error for a step of a pipeline that is refused, with the ways that are left."""
-    name = type(step).__name__
-    return HoldfastError(
-        f"cannot fold the step {name} of this pipeline: {why}; apply it before and pass the classifier alone, or use "
-        "hf.FunctionModel(estimator.predict_proba, ...) instead."
+    return UnreadableError(
+        f"cannot read this {name}: {why}; use hf.FunctionModel(estimator.predict_proba, ...) instead."
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from holdfast.models.affine import AffineMap
 from holdfast.models.sklearn.refusals import refused_step
+from holdfast.tree_ensembles.encoders import transformer_columns
 
 
 def folded(step: Any, width: int) -> AffineMap:
@@ -33,7 +34,7 @@ def folded(step: Any, width: int) -> AffineMap:
     if isinstance(step, Pipeline):
         return in_turn([one for _, one in step.steps], width)
     if isinstance(step, ColumnTransformer):
-        return _side_by_side(step, width)
+        return side_by_side(step, width, lambda one, columns: _of_columns(one, columns, width))
     if isinstance(step, SelectorMixin):
         return AffineMap.selecting(np.flatnonzero(step.get_support()).tolist(), width)
     for kind, read in _readers():
@@ -151,34 +152,32 @@ def _one_hot(step: Any, width: int) -> AffineMap:
     return AffineMap.stacked(parts)
 
 
-def _side_by_side(step: Any, width: int) -> AffineMap:
-    """Return the parts of a column transformer, in the order of its output."""
+def _of_columns(step: Any, columns: list[int], width: int) -> AffineMap:
+    return AffineMap.selecting(columns, width).then(folded(step, len(columns)))
+
+
+def side_by_side(step: Any, width: int, part: Callable[[Any, list[int]], AffineMap]) -> AffineMap:
+    """Return the parts of a column transformer, in the order of its output.
+
+    Args:
+        step: The fitted column transformer.
+        width: The number of its input columns.
+        part: From a transformer and the numbers of its columns to its map.
+
+    Raises:
+        HoldfastError: It weights its parts, drops every column, or chooses columns by a function.
+    """
     if getattr(step, "transformer_weights", None):
         raise refused_step(step, "transformer_weights are not supported")
     parts = []
     for _, transformer, given in step.transformers_:
-        columns = _columns(step, given, width)
+        columns = transformer_columns(step, given, width)
         if (isinstance(transformer, str) and transformer == "drop") or not columns:
             continue
-        parts.append(AffineMap.selecting(columns, width).then(folded(transformer, len(columns))))
+        parts.append(part(transformer, columns))
     if not parts:
         raise refused_step(step, "it drops every column")
     return AffineMap.stacked(parts)
-
-
-def _columns(step: Any, given: Any, width: int) -> list[int]:
-    """Return the numbers of the columns that a part of a column transformer gets."""
-    names = list(getattr(step, "feature_names_in_", []))
-    if isinstance(given, slice) and not any(isinstance(end, str) for end in (given.start, given.stop)):
-        return list(range(width))[given]
-    if isinstance(given, str | int | np.integer):
-        given = [given]
-    if isinstance(given, slice) or callable(given):
-        raise refused_step(step, "its columns are chosen by a function or a slice of names")
-    chosen = np.asarray(given)
-    if chosen.dtype == bool:
-        return [int(one) for one in np.flatnonzero(chosen)]
-    return [names.index(one) if isinstance(one, str) else int(one) % width for one in chosen.tolist()]
 
 
 def _known_curved(step: Any) -> bool:
