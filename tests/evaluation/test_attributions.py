@@ -173,3 +173,11 @@ def test_values_of_shap_for_the_second_of_two_classes_are_noted() -> None:
     assert ranking_of(Explanation(_drawn(5, 12, 2), 0.0, None), cases, "shap", 0).notes == ()
     assert ranking_of(_drawn(5, 12), cases, "mine", 0).notes == ()
     assert ranking_of(Explanation(_drawn(5, 12), 0.0, None), _table(), "shap", 0).notes == (), "four classes"
+
+
+def test_whole_numbers_and_truth_values_are_taken() -> None:
+    free = _table()
+    cases, every = _table(target=(free.label + 1) % 4), torch.arange(5 * 12 * 4).reshape(5, 12, 4) % 7
+    for kind in (torch.uint8, torch.int64, torch.bool):
+        values = every.to(kind)
+        assert torch.equal(_order(values, cases), _order(values.double(), cases)), kind

@@ -169,8 +169,28 @@ def as_quantus(draw: random.Random) -> Any:
     return torch.as_tensor(explain(module, inputs, targets))
 
 
+def compared(draw: random.Random) -> Any:
+    """Compare odd attributions with a good one, sometimes with one more odd argument; return the scores of all."""
+    model = hf.TorchModel(_module(draw), draw.choice([None, (0, 1), (0, 1)]))
+    x = torch.rand(2, INPUTS)
+    given: list[Callable[[], Any]] = [
+        lambda: odd_tensor(draw, (2, INPUTS)),
+        lambda: odd_tensor(draw, (2, INPUTS, CLASSES)),
+        lambda: odd_value(draw),
+    ]
+    methods: Any = {"good": x, draw.choice(["odd", "a\n<b>$\x1b", ""]): draw.choice(given)()}
+    odd = ["criteria", "sizes", "main", "label", "target", "features", "progress", "seed"]
+    arguments: dict[str, Any] = {name: odd_value(draw) for name in draw.sample(odd, draw.choice([0, 0, 1]))}
+    criteria = [hf.Insertion(0.5), hf.RobustnessRest(hf.MinNorm(steps=3))]
+    result = hf.compare(model, x, methods, **{"criteria": criteria, **arguments})
+    assert repr(result)
+    assert result.to_dict()
+    return torch.cat([ranking.scores.double() for ranking in result.rankings.values()])
+
+
 DOORS: dict[str, Callable[[random.Random], Any]] = {
     "as captum": as_captum,
     "from captum": made_of_captum,
     "quantus": as_quantus,
+    "compare": compared,
 }

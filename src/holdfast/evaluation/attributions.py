@@ -36,6 +36,7 @@ def ranking_of(given: Any, cases: Cases, name: str, seed: int) -> Ranking:
     """
     held, columns = _opened(given)
     values, by_class = _tensor(held)
+    values = values if values.is_floating_point() else values.to(cases.x)
     values = _by_names(values, columns, cases)
     for scores in _readings(values, cases, by_class):
         if fits_scores(cases, scores.shape):
