@@ -9,5 +9,5 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
-RESULTS = 7
+RESULTS = 8
 """Raised by every change of what an explainer or a criterion returns, so that stored results are computed again."""
