@@ -54,6 +54,7 @@ ORDER = [
     "analyses",
     "evaluation",
     "baselines",
+    "ranked_feature",
     "explanation",
     "explaining",
     "data",

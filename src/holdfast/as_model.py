@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import nn
 
 from holdfast.cases import AskableModel
@@ -124,19 +126,41 @@ def _of_estimator(estimator: Any, bounds: Any, classes: Sequence[str], columns: 
     try:
         return from_sklearn(estimator, bounds, columns=columns, classes=classes)
     except UnreadableError:
-        score = next((name for name in ("predict_proba", "decision_function") if hasattr(estimator, name)), None)
-        if score is None:
-            raise
         names = list(classes) or [str(name) for name in estimator.classes_]
-        return FunctionModel(_quiet(getattr(estimator, score)), bounds, classes=names, columns=columns)
+        score = next((name for name in ("predict_proba", "decision_function") if hasattr(estimator, name)), "predict")
+        if hasattr(estimator, "threshold") or hasattr(estimator, "best_threshold_"):
+            score = "predict"  # its decision is not that of the largest score
+        answer = _answer(estimator, score, columns)
+        decides = None if score != "predict" else True
+        return FunctionModel(answer, bounds, classes=names, decisions=decides, columns=columns)
 
 
-def _quiet(score: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of an estimator without the warning that its rows have no names, which would come each time."""
+def _answer(estimator: Any, score: str, columns: Columns | None) -> Callable[[Any], Any]:
+    """Return the scores or the decisions of an estimator as a function of ``columns.matrix(table)``.
 
-    def quiet(rows: Any) -> Any:
+    An estimator that was fitted on the table itself gets a frame, and no warnings about rows without names.
+    """
+    width = getattr(estimator, "n_features_in_", None)
+    frames = columns is not None and width == len(columns) and (width != columns.width or _selects_by_name(estimator))
+
+    def answer(rows: Any) -> Any:
+        given = rows
+        if frames and columns is not None:
+            import pandas as pd  # not a dependency; the estimator was fitted on a frame
+
+            points = torch.as_tensor(rows) / columns.scales
+            given = pd.DataFrame(columns.decode(points), columns=list(columns.names))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return score(rows)
+            found = np.asarray(getattr(estimator, score)(given))
+        if score == "predict":
+            return np.searchsorted(estimator.classes_, found)
+        return np.stack([-found / 2, found / 2], 1) if found.ndim == 1 else found  # one logit for two classes
 
-    return quiet
+    return answer
+
+
+def _selects_by_name(estimator: Any) -> bool:
+    """Whether the first step of a pipeline chooses columns, perhaps by name."""
+    steps = getattr(estimator, "steps", None)
+    return isinstance(steps, list) and bool(steps) and hasattr(steps[0][1], "transformers")

@@ -22,18 +22,20 @@ class Baselines(NamedTuple):
     everything: float
     proven: tuple[bool, bool, bool] = (False, False, False)
 
-    def held_text(self, size: int) -> str:
+    def held_text(self, size: int, named: str = "it is") -> str:
         """Say how long the smallest change is while random features, or none, are held.
 
         Args:
             size: How many random features are held.
+            named: What a length is introduced by.
         """
-        random = _length(self.random[1], self.proven[1])
-        everything = _length(self.everything, self.proven[2])
-        return f"{random} while {size} random ones are held, and {everything} while none is held"
+        random = _length(self.random[1], self.proven[1], named)
+        everything = _length(self.everything, self.proven[2], named)
+        ones = f"{size} random ones are" if size > 1 else "a random one is"
+        return f"{random} while {ones} held, and {everything} while none is held"
 
 
-def _length(radius: float, proven: bool) -> str:
+def _length(radius: float, proven: bool, named: str) -> str:
     if math.isinf(radius):
         return "it is proven that there is none" if proven else "none is found"
-    return f"it is {radius:.3g}"
+    return f"{named} {radius:.3g}"

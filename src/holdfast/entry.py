@@ -6,25 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from holdfast.as_model import as_model, reads_texts
-from holdfast.cases import AskableModel, Cases
+import numpy as np
+
+from holdfast.cases import Cases
 from holdfast.chunks import Progress
-from holdfast.columns import Columns
 from holdfast.errors import HoldfastError, unknown_name
 from holdfast.explainers.explainer import Explainer
 from holdfast.explainers.greedy import Greedy, GreedyAS
 from holdfast.explaining import explain_cases, judge_ranking
 from holdfast.explanation import Explanation
 from holdfast.features import Features
-from holdfast.inputs import SMALL, read_given, subject_of
+from holdfast.inputs import SMALL, read_subject
 from holdfast.modalities.modality import Subject
 from holdfast.models.frame import Bound
-from holdfast.models.model import Access, Model
+from holdfast.models.model import Access
 from holdfast.progress import reported
 from holdfast.ranking import Ranking, check_size
 from holdfast.robustness import Exact, Judge, Robustness
 from holdfast.tensors import read_tensor
-from holdfast.text import TextModel
 
 Effort = Literal["quick", "default", "thorough"]
 """How long an explanation may take."""
@@ -82,30 +81,7 @@ def explain(
         HoldfastError: An argument is malformed, or the model does not take the input.
     """
     question = _Question(target, method, features, names, top, p, effort, seed, progress)
-    return question.answer(*_read(model, x, bounds, classes, columns))
-
-
-def _read(
-    model: Any, x: Any, bounds: tuple[Bound, Bound] | None, classes: Sequence[str], columns: Any
-) -> tuple[Subject, tuple[str, ...]]:
-    """Return the input with its model, and what was assumed about them."""
-    table = columns if columns is None or isinstance(columns, Columns) else Columns.read(columns)
-    given = read_given(x, table, reads_texts(model))
-    taken = isinstance(model, (Model, TextModel))
-    assumed = bounds is None and not taken and given.bounds is not None
-    known = as_model(model, given.bounds if assumed else bounds, classes=classes, columns=None if taken else table)
-    if taken and table is not None:
-        _check_columns(known, table)
-    return subject_of(known, given, table), (given.note,) if assumed and given.note else ()
-
-
-def _check_columns(model: AskableModel | TextModel, columns: Columns) -> None:
-    """Refuse a model that was made without these columns: its points would be other numbers."""
-    features = None if isinstance(model, TextModel) else model.features
-    if features is None or features.names != columns.features().names:
-        raise HoldfastError(
-            "the model was made without these columns: pass the classifier itself, or make the model with columns=."
-        )
+    return question.answer(read_subject(model, x, bounds, classes, columns))
 
 
 @dataclass(frozen=True)
@@ -125,12 +101,15 @@ class _Question:
     def __post_init__(self) -> None:
         if self.effort not in get_args(Effort):
             raise unknown_name("effort", str(self.effort), get_args(Effort))
+        if isinstance(self.top, np.integer | np.floating):
+            object.__setattr__(self, "top", self.top.item())
         if self.top is not None:
             check_size(self.top, "top")
-        if isinstance(self.names, str):
-            raise HoldfastError("names must be one text for each feature, got one text.")
+        if self.names is not None and (isinstance(self.names, str) or not hasattr(self.names, "__iter__")):
+            kind = "one text" if isinstance(self.names, str) else type(self.names).__name__
+            raise HoldfastError(f"names must be one text for each feature, got {kind}.")
 
-    def answer(self, subject: Subject, assumed: tuple[str, ...]) -> Explanation:
+    def answer(self, subject: Subject) -> Explanation:
         """Explain the input."""
         cases = self._ask(subject)
         size = self._size(subject, cases)
@@ -144,18 +123,21 @@ class _Question:
                 ranking = self._ranking(cases)
                 made = judge_ranking(cases, ranking.method, ranking, judge, size, bar, seed=self.seed)[0]
         made = subject.modality.explained(subject, cases, made)
-        return replace(made, notes=(*assumed, *made.notes), title=subject.title, display=subject.modality)
+        return replace(made, notes=(*subject.notes, *made.notes), title=subject.title, display=subject.modality)
 
     def _ask(self, subject: Subject) -> Cases:
         """Return the input as one case, with the names of its features."""
         features = self.features
         if features is None or isinstance(features, str):
             features = _features(subject, features)
-        cases = subject.model.ask(subject.x, target=self.target, features=features)
+        target = _named(self.target, subject.model.classes)
+        cases = subject.model.ask(subject.x, target=target, features=features)
         if self.names is None:
             return cases
+        if subject.columns is not None:
+            raise HoldfastError("columns have names already: leave names out.")
         flat: Any = tuple(map(str, self.names))  # as many as there are features
-        return subject.model.ask(subject.x, target=self.target, features=replace(cases.features, names=flat))
+        return subject.model.ask(subject.x, target=target, features=replace(cases.features, names=flat))
 
     def _size(self, subject: Subject, cases: Cases) -> float | int:
         """Return the size of the relevant set, which is never larger than there are features."""
@@ -222,6 +204,12 @@ def _features(subject: Subject, features: str | None) -> Features | None:
         names, count = subject.model.columns, subject.x[0].numel()
         return Features.columns(count, names=list(names)) if len(names) == count and subject.x.ndim == 2 else None
     return subject.modality.features(features, subject.x, subject.sentences, subject.columns)
+
+
+def _named(target: Any, classes: Sequence[str]) -> Any:
+    """Return a target; a whole number is a name where classes are called by other whole numbers than their places."""
+    called = any(name != str(place) for place, name in enumerate(classes))
+    return str(target) if isinstance(target, (int, np.integer)) and called and str(target) in classes else target
 
 
 def _is_explainer(method: Any) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +22,8 @@ from holdfast.features import Features
 from holdfast.files import write_text
 from holdfast.models.model import Queries
 from holdfast.prose import visible
+from holdfast.ranked_feature import RankedFeature
+from holdfast.settings import shown_value
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -44,26 +48,6 @@ class Display(Protocol):
 
     def plain(self, explanation: Explanation) -> dict[str, Any]:
         """Return further facts about an explanation as plain data, by name."""
-
-
-class Feature(NamedTuple):
-    """One feature of an explanation.
-
-    Attributes:
-        rank: Its place in the order of relevance, 1 for the first.
-        number: Its number among the features.
-        name: Its name, or the word or column that it is.
-        relevant: Whether it is one of the relevant ones.
-        value: Its value for readers, if it is a column.
-        becomes: What the smallest change makes of it, as a real word or a value; empty if that is not known.
-    """
-
-    rank: int
-    number: int
-    name: str
-    relevant: bool
-    value: str = ""
-    becomes: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +128,7 @@ class Explanation:
     display: Display | None = None
 
     def __repr__(self) -> str:
-        names = [one.name for one in self.top(5)]
+        names = [one.name for one in self.top(min(5, self.size))]
         more = ", …" if self.size > len(names) else ""
         lines = (
             f"Explanation: {self.prediction}, {self.question}",
@@ -156,20 +140,22 @@ class Explanation:
 
     # ------------------------------------------------------------------ reading
 
-    def top(self, count: int | None = None) -> list[Feature]:
+    def top(self, count: int | None = None) -> list[RankedFeature]:
         """Return the first features by relevance, with their names, values and what the smallest change makes of them.
 
         Args:
             count: How many; None: the relevant ones.
         """
         cells = {cell.rank: cell for cell in self.cells}
+        if count is not None and (isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0):
+            raise HoldfastError(f"top takes a number of features, got {shown_value(count)}.")
         lines = []
         for place, number in enumerate(self.order[: self.size if count is None else count]):
             cell = cells.get(place + 1)
             known = () if cell is None else (cell.text, cell.after_text)
             name = self.features.name(number) if cell is None else cell.title
             known = known or ("", self.replacements.get(number, ""))
-            lines.append(Feature(place + 1, number, name, place < self.size, *known))
+            lines.append(RankedFeature(place + 1, number, name, place < self.size, *known))
         return lines
 
     @property
@@ -182,7 +168,8 @@ class Explanation:
         exact = self.bound == "exact" and self.proven[HELD]
         found = "" if exact or self.bound == "lower" else " found"
         radius = self.radius[HELD]
-        held = f"While the {size} most relevant of {count} {kind} are held,"
+        most, are = (f"{size} most", "are") if size > 1 else ("most", "is")
+        held = f"While the {most} relevant of {count} {kind} {are} held,"
         effect = "changes the prediction" if self.target == ANY else f"makes it {self.classes[self.target]}"
         if math.isinf(radius):
             said = f"{held} no change of the others {effect}, which is proven"
@@ -193,7 +180,8 @@ class Explanation:
             said = f"{held} the smallest change{found} of the others that {effect} has length {long} (L{self.p:g})"
         if self.baselines is None:
             return f"{said}."
-        return f"{said}; {self.baselines.held_text(size)}."
+        named = "the smallest has length" if math.isinf(radius) else "it is"
+        return f"{said}; {self.baselines.held_text(size, named)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as plain data that JSON can hold. Tensors are left out."""
@@ -202,6 +190,10 @@ class Explanation:
             "method": self.method,
             "explainer": self.explainer,
             "question": self.question,
+            "prediction": self.classes[self.label],
+            "probability": self.probability,
+            "target": None if self.target == ANY else self.classes[self.target],
+            "order": list(self.order),
             "relevant": [
                 {"feature": feature, "name": self.features.name(feature), "replacement": self.replacements.get(feature)}
                 for feature in self.relevant
@@ -218,6 +210,7 @@ class Explanation:
             else {s: _finite(beside.random[k]) for k, s in enumerate(SUBSETS)},
             "all features": None if beside is None else _finite(beside.everything),
             "sentence": self.sentence,
+            "norm": f"L{self.p:g}",
             "bound": self.bound,
             "uncertain": self.uncertain,
             "rows to explain": {"forward": self.cost.forward, "gradient": self.cost.gradient},
@@ -259,9 +252,11 @@ class Explanation:
         Raises:
             HoldfastError: The file cannot be written, or its suffix is not known.
         """
+        if not isinstance(path, (str, os.PathLike)):
+            raise HoldfastError(f"an explanation is saved to a path, such as 'why.html', got {type(path).__name__}.")
         path = Path(path)
         if path.suffix.lower() == ".json":
-            answer = {"version": __version__, "input": self.title, "prediction": self.prediction, **self.to_dict()}
+            answer = {"version": __version__, "input": self.title, **self.to_dict()}
             write_text(path, json.dumps(answer, indent=1))
         elif path.suffix.lower() in (".html", ".htm"):
             write_text(path, self._shown().page([self], self.title))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
@@ -85,20 +86,17 @@ def _called(name: str) -> Any:
     """Import a function of the user's code and return what it returns."""
     module, _, function = name.partition(":")
     here = str(Path.cwd())
-    added = here not in sys.path
-    if added:
-        sys.path.insert(0, here)
+    if here not in sys.path:
+        sys.path.insert(0, here)  # and stays there: the model may import more when it is asked
     try:
-        return getattr(importlib.import_module(module), function)()
+        with contextlib.redirect_stdout(sys.stderr):  # the answer alone goes to stdout
+            return getattr(importlib.import_module(module), function)()
     except HoldfastError:
         raise
     except ModuleNotFoundError as error:
         raise HoldfastError(f"--model {name} cannot be imported: {first_line(error)}") from error
-    except Exception as error:  # the user's code may raise anything
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise HoldfastError(f"--model {name} failed: {type(error).__name__}: {first_line(error)}") from error
-    finally:
-        if added:
-            sys.path.remove(here)
 
 
 def _load_weights(module: Any, path: Path, name: str) -> None:

@@ -106,7 +106,14 @@ def _explained(
         with progress_bar(f"{name}: ranking {cases.features.kind}", quiet) as progress:
             explanation = explain_cases(cases, name, explainer, judge, wanted.size, progress, seed=wanted.seed)[0]
         explanation = subject.modality.explained(subject, cases, explanation)
-        explanations.append(replace(explanation, title=subject.title, display=subject.modality))
+        explanations.append(
+            replace(
+                explanation,
+                notes=(*subject.notes, *explanation.notes),
+                title=subject.title,
+                display=subject.modality,
+            )
+        )
     return explanations
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.as_model import as_model, reads_texts
 from holdfast.data import mnist
 from holdfast.errors import HoldfastError
-from holdfast.inputs import read_given, subject_of
+from holdfast.inputs import read_subject
 from holdfast.modalities.modality import Modality, Subject
 from holdfast.modalities.source import Source
 from holdfast.model_files import is_own, load_model
@@ -45,6 +44,4 @@ def _read(source: Source) -> Subject:
         if not 0 <= source.digit < len(digits):
             raise HoldfastError(f"--digit must be between 0 and {len(digits) - 1}, got {source.digit}.")
         given = digits.x[source.digit]
-    texts = reads_texts(model)
-    read = read_given(given, None, texts)
-    return subject_of(as_model(model, None if texts else read.bounds, classes=source.classes), read, None)
+    return read_subject(model, given, None, source.classes)

@@ -17,6 +17,7 @@ _STEP = 0.25  # inches from one line to the next
 _NAME, _VALUE, _BARS, _LONGEST = 0.045, 0.245, 0.445, 0.27  # shares of the width
 _WORDS, _LABEL = 25, 36  # letters of a value and of a label that fit
 _LEGEND = "Bars: the length of a change in scales, such as standard deviations; another category counts as 1."
+_UNITS = "Bars: the length of a change in the units of the input."
 _UNCHANGED = 8  # columns that do not change and are shown all the same
 
 
@@ -28,7 +29,7 @@ def bars_figure(explanations: Sequence[Explanation], title: str) -> Plot:
         title: The row, for the heading.
     """
     panels = [_lines(one) for one in explanations]
-    panels[-1].append((_LEGEND, SOFT, "normal"))
+    panels[-1].append((_UNITS if explanations[0].witness is None else _LEGEND, SOFT, "normal"))
     largest = max((cell.length for one in explanations for cell in _cells(one)), default=0) or 1
     height = sum(len(lines) for lines in panels) * _STEP + 0.3
     figure = Plot(_WIDTH, height, layout=None)

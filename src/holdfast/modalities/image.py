@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, Explanation
 from holdfast.figures import Plot
 from holdfast.modalities.modality import Modality, Subject, radius_facts
-from holdfast.modalities.pixels import Pixels, colours, grey_image, png
+from holdfast.modalities.pixels import Pixels, colours, grey_image, in_view, png
 from holdfast.modalities.shown import Shown
 from holdfast.modalities.source import Source
 from holdfast.palette import LOWERED, RAISED, UNMOVED
@@ -69,8 +69,8 @@ class ImageModality(Modality):
     def facts(self, explanation: Explanation) -> list[tuple[str, str]]:
         lowered, raised = pertinent(explanation)
         return [
-            ("pertinent positive", f"{len(lowered)}: lit, would be turned off"),
-            ("pertinent negative", f"{len(raised)}: dark, would be turned on"),
+            ("pertinent positive", f"{len(lowered)}: {_words(explanation)[1]}"),
+            ("pertinent negative", f"{len(raised)}: {_words(explanation)[0]}"),
         ]
 
     def plain(self, explanation: Explanation) -> dict[str, list[int]]:
@@ -82,7 +82,7 @@ class ImageModality(Modality):
         columns = ["input", "relevant features", "only these move", "these are held"]
         figure, grid = _grid(len(explanations), columns)
         for row, explanation in enumerate(explanations):
-            x, moves, marked = explanation.x, _moves(explanation), explanation.relevant_mask
+            (x, moves), marked = _in_view(explanation), explanation.relevant_mask
             radii = "   ".join(f"{name} {_short(explanation.radius[k])}" for k, name in enumerate(("only", "held")))
             _panel(grid[row, 0], colours(x), explanation.classes[explanation.label])
             _panel(grid[row, 1], mark(colours(x), moves[MOVED], marked), f"{explanation.method}: {radii}")
@@ -92,18 +92,16 @@ class ImageModality(Modality):
                     "none found" if new < 0 else f"{explanation.classes[new]}   radius {explanation.radius[which]:.3g}"
                 )
                 _panel(grid[row, 2 + which], blend(colours(x + moves[which]), moves[which], free), named)
-        legend = (
-            "relevant features   orange: dark, would be turned on   blue: lit, would be turned off   yellow: not moved"
-        )
+        legend = "relevant features   orange: {}   blue: {}   yellow: not moved".format(*_words(explanations[0]))
         _finish(figure, len(explanations), legend)
         return figure
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
-        moves, marked = _moves(explanation), explanation.relevant_mask
-        relevant = png(mark(colours(explanation.x), moves[MOVED], marked))
+        (x, moves), marked = _in_view(explanation), explanation.relevant_mask
+        relevant = png(mark(colours(x), moves[MOVED], marked))
         details = tuple(
             (
-                png(blend(colours(explanation.x + moves[which]), moves[which], free)),
+                png(blend(colours(x + moves[which]), moves[which], free)),
                 f"after the smallest change, {name}",
             )
             for which, free, name in ((MOVED, marked, "only these move"), (HELD, ~marked, "these are held"))
@@ -111,7 +109,15 @@ class ImageModality(Modality):
         return Shown(title, radius_facts(explanation), relevant, details)
 
     def input_image(self, explanation: Explanation) -> str:
-        return png(colours(explanation.x))
+        return png(colours(in_view(explanation.x)))
+
+
+def _words(explanation: Explanation) -> tuple[str, str]:
+    """Return what a smallest change does to pixels that it raises and lowers: turn on and off those of grey images."""
+    x = explanation.x
+    if len(x) == 1 and float(x.min()) >= 0 and float(x.max()) <= 1:
+        return "dark, would be turned on", "lit, would be turned off"
+    return "would be raised", "would be lowered"
 
 
 def pertinent(explanation: Explanation) -> tuple[list[int], list[int]]:
@@ -152,9 +158,11 @@ def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[s
     figure.save(path)
 
 
-def _moves(explanation: Explanation) -> Tensor:
+def _in_view(explanation: Explanation) -> tuple[Tensor, Tensor]:
+    """Return the image and both changes, scaled so that the values of the image can be shown."""
     assert explanation.moves is not None, "small images keep them"
-    return explanation.moves.float()
+    x, moves = explanation.x.float(), explanation.moves.float()
+    return in_view(x), in_view(x + moves, x) - in_view(x)
 
 
 def _short(radius: float) -> str:

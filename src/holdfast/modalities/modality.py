@@ -40,6 +40,7 @@ class Subject:
         sentences: The tokens of the text; None for other inputs.
         text_model: The model with its tokenizer; None for other inputs.
         columns: The columns of the table, if the input is a row of one.
+        notes: What was assumed about the input.
     """
 
     modality: Modality
@@ -51,6 +52,7 @@ class Subject:
     sentences: Sentences | None = None
     text_model: TextModel | None = None
     columns: Columns | None = None
+    notes: tuple[str, ...] = ()
 
     def ask(self, target: str | None, features: str | None) -> Cases:
         """Return the input as one case.

@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, SUBSETS, Explanation
 from holdfast.figures import Plot
 from holdfast.modalities.modality import Modality, Subject, radius_facts
-from holdfast.modalities.pixels import Pixels, jpeg
+from holdfast.modalities.pixels import Pixels, in_view, jpeg
 from holdfast.modalities.shown import Shown
 from holdfast.modalities.source import Source
 from holdfast.robustness import Judge
@@ -81,7 +81,7 @@ class PhotographModality(Modality):
         return panels_figure([_panels(explanation, title) for explanation in explanations])
 
     def shown(self, explanation: Explanation, title: str) -> Shown:
-        x = explanation.x.numpy()
+        x = in_view(explanation.x).numpy()
         details = [(jpeg(heated(x, explanation.heat.numpy())), "the order of all features")]
         for which in (MOVED, HELD) if explanation.moves is not None else ():
             if explanation.new_class[which] >= 0:
@@ -92,11 +92,11 @@ class PhotographModality(Modality):
         return Shown(title, radius_facts(explanation), relevant, tuple(details))
 
     def input_image(self, explanation: Explanation) -> str:
-        return jpeg(plain(explanation.x.numpy()))
+        return jpeg(plain(in_view(explanation.x).numpy()))
 
 
 def _panels(explanation: Explanation, title: str) -> list[Panel]:
-    x = explanation.x.numpy()
+    x = in_view(explanation.x).numpy()
     count = len(explanation.order)
     panels = [
         Panel(plain(x), explanation.prediction, title),

@@ -24,6 +24,18 @@ def colours(x: Tensor) -> Pixels:
     return values.expand(3, -1, -1).permute(1, 2, 0).numpy() if len(values) == 1 else values.permute(1, 2, 0).numpy()
 
 
+def in_view(x: Tensor, like: Tensor | None = None) -> Tensor:
+    """Return an image with values from 0 to 1; one with others, such as a normalised one, is scaled by its range.
+
+    Args:
+        x: The image.
+        like: The image whose range is used. None: its own.
+    """
+    whole = x if like is None else like
+    low, high = float(whole.min()), float(whole.max())
+    return x if low >= 0 and high <= 1 else (x - low) / max(high - low, 1e-12)
+
+
 def png(pixels: Pixels) -> str:
     """Return pixels ``[H, W, 3]`` as a PNG picture in a data URL."""
     out = io.BytesIO()

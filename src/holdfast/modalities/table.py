@@ -103,7 +103,7 @@ class TableModality(Modality):
 
     def explained(self, subject: Subject, cases: Cases, explanation: Explanation) -> Explanation:
         if subject.columns is None:  # numbers without a table
-            return explanation
+            return replace(explanation, cells=plain_cells(explanation))
         return described(explanation, subject.columns, subject.model)
 
     # ------------------------------------------------------------------ showing

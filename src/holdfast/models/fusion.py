@@ -76,6 +76,8 @@ def _followers(
 
     def begin(layer: nn.Module, inputs: tuple[Any, ...]) -> None:  # before it: it may work in place
         calls[layer] += 1
+        if not inputs:  # given by name
+            return
         conv, tensor, version = outputs.get(id(inputs[0]), (None, inputs[0], 0))
         if conv is not None and tensor._version == version:
             pairs.append((conv, layer))
