@@ -16,6 +16,7 @@ from torch import nn
 import holdfast as hf
 from holdfast.data.network import Network
 from holdfast.explanation import HELD, MOVED
+from holdfast.inputs import read_subject
 from toys import small_net
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202ex"
@@ -64,13 +65,83 @@ def test_pictures_and_files(tmp_path: Path) -> None:
     pixels = (hf.data.mnist().x[0, 0] * 255).byte().numpy()
     Image.fromarray(pixels).save(tmp_path / "seven.png")
     model = hf.data.mnist_cnn().module
-    given = (tmp_path / "seven.png", str(tmp_path / "seven.png"), Image.fromarray(pixels).convert("RGB"), pixels)
-    for x in (given[1], given[3]):
-        one = hf.explain(model, x, method="grad")
-        assert one.prediction.startswith("7"), type(x)
-        assert torch.allclose(one.x, hf.data.mnist().x[0], atol=1 / 255)
+    deep = Image.fromarray(pixels.astype(np.uint16) * 257)
+    deep.save(tmp_path / "deep.png")
+    given = (str(tmp_path / "seven.png"), tmp_path / "deep.png", deep, Image.fromarray(pixels).convert("RGB"), pixels)
+    for x in (*given, pixels[None], pixels[None, None]):
+        one = read_subject(model, x)
+        assert one.x.shape == (1, 1, 28, 28), type(x)
+        assert torch.allclose(one.x[0], hf.data.mnist().x[0], atol=2 / 255), type(x)
+        assert any("from 0 to 1" in note for note in one.notes)
     with pytest.raises(hf.HoldfastError, match=r"cannot be asked about one input of shape \(3, 28, 28\)"):
-        hf.explain(model, given[2])
+        hf.explain(model, Image.fromarray(np.stack([pixels, pixels // 2, pixels], 2)))
+
+
+def test_bytes_stay_bytes_where_the_box_is_for_them() -> None:
+    pixels = torch.randint(0, 255, (1, 6, 6), dtype=torch.uint8)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(36, 2)).eval()
+    assert float(read_subject(net, pixels, bounds=(0, 255)).x.max()) > 1
+    assert float(read_subject(hf.TorchModel(net, (0, 255)), pixels).x.max()) > 1
+    assert float(read_subject(net, pixels).x.max()) <= 1
+    row = np.array([[10, 200, 30]], np.uint8)
+    assert read_subject(NET, row).x.tolist() == [[10, 200, 30]], "a row of numbers is no picture"
+
+
+def test_what_is_assumed_of_images_does_not_depend_on_their_form() -> None:
+    net = nn.Sequential(nn.Conv1d(3, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 2)).eval()
+    x = torch.rand(3, 10)
+    one, other = read_subject(net, x), read_subject(net, x[None])
+    assert torch.equal(one.x, other.x)
+    assert one.model.low is None
+    assert other.model.low is None
+    wide = read_subject(hf.data.mnist_cnn().module, hf.data.mnist().x[0] * 1.01)
+    assert any("not bounded" in note for note in wide.notes)
+
+
+def test_a_model_made_with_other_columns_is_refused(table: Any, forest: Any) -> None:
+    whole, part = hf.Columns.read(table), table[table["age"] < 40]
+    model = hf.trees(forest, columns=whole)
+    assert hf.explain(model, table.iloc[5], columns=whole, method="random", top=1).size == 1
+    with pytest.raises(hf.HoldfastError, match="with other ranges or scales"):
+        hf.explain(model, part.iloc[0], columns=part)
+
+
+def test_estimators_decide_as_they_predict(table: Any) -> None:
+    """A threshold moves the decision, two classes have one logit, some have no scores, some read the frame itself."""
+    pytest.importorskip("sklearn", minversion="1.5")
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import FixedThresholdClassifier
+    from sklearn.multiclass import OneVsOneClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+    from sklearn.svm import LinearSVC
+
+    frame = table.assign(city=["a" if age % 2 else "b" for age in table["age"]])
+    y = np.where(frame["income"] > 45_000, "old", "young")
+    numbers = table / table.max()
+    encoder = make_column_transformer((OneHotEncoder(), ["city"]), (FunctionTransformer(np.cbrt), ["age", "income"]))
+    made = [
+        (FixedThresholdClassifier(LogisticRegression(), threshold=0.02, pos_label="young"), numbers),
+        (OneVsOneClassifier(LinearSVC()), numbers),
+        (VotingClassifier([("a", LogisticRegression())], voting="hard"), numbers),
+        (make_pipeline(encoder, AdaBoostClassifier(n_estimators=3)), frame),
+    ]
+    for estimator, rows in made:
+        estimator.fit(rows, y)
+        columns = hf.Columns.read(rows)
+        model: Any = hf.as_model(estimator, columns=columns)
+        label = model.ask(columns.encode(rows[:20])).label
+        assert [model.classes[one] for one in label.tolist()] == estimator.predict(rows[:20]).tolist(), estimator
+
+
+def test_classes_called_by_numbers_are_asked_about_by_name() -> None:
+    model = hf.TorchModel(NET, (0, 1), classes=["1", "2"])
+    label = model.ask(torch.rand(1, 3, generator=torch.Generator().manual_seed(0))).label
+    x = torch.rand(3, generator=torch.Generator().manual_seed(0))
+    other = [1, 2][1 - int(label)]
+    assert hf.explain(model, x, target=other, method="grad").question.endswith(f"and not {other}?")
 
 
 def test_a_row_of_a_table_by_trees(table: Any, forest: Any) -> None:
@@ -224,6 +295,11 @@ WRONG: list[tuple[str, Any]] = [
     ("no explainer 'gready'", lambda: hf.explain(NET, [1.0, 2, 3], method="gready")),
     ("names are given for 3 features", lambda: hf.explain(NET, [1.0, 2, 3], names=["a"])),
     ("names are given for 3 features", lambda: hf.explain(NET, [1.0, 2, 3], names=["a", "b", "c", "d"])),
+    ("must be one text for each feature, got int", lambda: hf.explain(NET, [1.0, 2, 3], names=5)),  # type: ignore[arg-type]
+    ("cannot be asked about one input", lambda: hf.explain(NET, [1.0, 2, 3], bounds=([0, 0], [1, 1]))),
+    ("top takes a number", lambda: hf.explain(NET, [1.0, 2, 3], method="grad").top("3")),  # type: ignore[arg-type]
+    ("top takes a number", lambda: hf.explain(NET, [1.0, 2, 3], method="grad").top(-1)),
+    ("saved to a path", lambda: hf.explain(NET, [1.0, 2, 3], method="grad").save(5)),  # type: ignore[arg-type]
     ("got one text", lambda: hf.explain(NET, [1.0, 2, 3], names="abc")),
     ("at most the 3 features", lambda: hf.explain(NET, [1.0, 2, 3], top=4)),
     ("top", lambda: hf.explain(NET, [1.0, 2, 3], top="a")),  # type: ignore[arg-type]

@@ -27,6 +27,13 @@ import holdfast as hf
 def network():
     return hf.data.mnist_cnn().module
 
+def bounded():
+    print("loading")
+    return hf.TorchModel(network(), (0, 1), classes=list("abcdefghij"))
+
+def leaves():
+    raise SystemExit(3)
+
 def empty():
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10)).eval()
     return net.requires_grad_(False)
@@ -61,6 +68,12 @@ def test_a_function_that_returns_a_network(folder: Path) -> None:
     assert (folder / "explanation.png").stat().st_size > 5_000
     done = command(folder, "robustness", "--digit", "0", "--model", "my_models:network", "--json")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_function_that_returns_a_model_of_holdfast(folder: Path) -> None:
+    done = command(folder, "explain", "--digit", "0", "--model", "my_models:bounded", "--method", "grad", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["label"] == "h", "what the function prints is not part of the answer"
 
 
 def test_a_function_for_rows_of_a_table(folder: Path) -> None:
@@ -122,6 +135,7 @@ def test_known_networks_are_not_ones_own() -> None:
         (("--digit", "0", "--model", "nothing_here:network"), "cannot be imported"),
         (("--digit", "0", "--model", "my_models:nothing"), "failed: AttributeError"),
         (("--digit", "0", "--model", "my_models:broken"), "failed: ValueError: no weights here"),
+        (("--digit", "0", "--model", "my_models:leaves"), "failed: SystemExit"),
         (("--digit", "0", "--model", "model.pkl"), "is a pickle"),
         (("--digit", "0", "--model", "model.pt2"), "is a pickle or may hold one"),
         (("--digit", "0", "--model", "missing.pt"), "cannot read the TorchScript module missing.pt"),

@@ -244,7 +244,7 @@ def test_decisions_must_be_decisions() -> None:
         hf.FunctionModel(lambda rows: rows[0, :1].repeat(7).astype(int), classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="decisions from 0 to 1, it returned 5 to"):
         hf.FunctionModel(lambda rows: rows[:, 0].astype(int) + 5, classes=2).ask(x)
-    with pytest.raises(hf.HoldfastError, match="must return class numbers from 0, or scores, got texts"):
+    with pytest.raises(hf.HoldfastError, match="the function returns texts: give the names of all classes"):
         hf.FunctionModel(lambda rows: np.array(["cat"] * len(rows)), classes=2).ask(x)
     with pytest.raises(hf.HoldfastError, match="classes must be a whole number >= 2"):
         hf.FunctionModel(lambda rows: rows, classes=1)

@@ -15,7 +15,7 @@ from holdfast.robustness.kinds import Attack, Moves
 from holdfast.robustness.lanes import Lanes, allowed, ask, values
 from holdfast.robustness.normals import LEAST_TURN, round_cost, turn_round
 from holdfast.robustness.rows import Rows
-from holdfast.robustness.starting_points import kick, sloped_points, starting_points
+from holdfast.robustness.starting_points import is_discrete, kick, sloped_points, starting_points
 from holdfast.settings import Count, Range
 
 _LEAST = 20  # queries; fewer cannot find and shorten a witness
@@ -154,7 +154,7 @@ class DecisionBased(Attack):
 
     def _rounds(self, lanes: Lanes, queries: int, draw: int) -> None:
         """Run rounds of the kind that gains most in each lane; kick lanes that gain no more."""
-        cost = round_cost(lanes.delta.shape[1])
+        cost, discrete = round_cost(lanes.delta.shape[1]), torch.tensor(is_discrete(lanes.rows))
         gain = torch.full((len(lanes), 1 + len(_REACHES)), math.inf).to(lanes.length)
         while queries >= _LEAST_ROUND:
             now = queries if queries < cost + _LEAST_ROUND else cost
@@ -165,7 +165,7 @@ class DecisionBased(Attack):
             kind = (gain * favour).argmax(1)
             if now < LEAST_TURN:
                 kind = torch.full_like(kind, len(_REACHES))
-            kind = kind.masked_fill(lanes.idle >= torch.where(few, _PATIENCE[1], _PATIENCE[0]), -1)
+            kind = kind.masked_fill(lanes.idle >= torch.where(few & ~discrete, _PATIENCE[1], _PATIENCE[0]), -1)
             for one in range(-1, gain.shape[1]):
                 index = (kind == one).nonzero()[:, 0]
                 if not len(index):

@@ -23,6 +23,14 @@ _CUTS = 6  # queries along the ray
 _SAME = 0.5  # the share of lanes that are kicked without regard to the class
 _ACROSS = 8  # how far points across the box are away at most, as a multiple of the witness's length
 _NEAR, _FAR = 0.2, 0.8  # the length of a kick, as shares of the witness's
+_FAR_DISCRETE = 1.8  # the same among whole numbers and categories, where a move has a least length
+_DROPS_DISCRETE = 0.5  # there, the share of kicks that give up a coordinate; elsewhere all do
+
+
+def is_discrete(rows: Rows) -> bool:
+    """Return whether some inputs between two inputs are none, as among whole numbers and categories."""
+    domain = rows.model.domain
+    return domain is not None and not domain.is_everything
 
 
 def starting_points(rows: Rows, start: Tensor | None, seed: int, first: int, count: int) -> Tensor:
@@ -134,10 +142,13 @@ def kick(lanes: Lanes, seed: int, draw: int, queries: int) -> None:
     sparse = even[..., :n] < share[..., None]
     base = lanes.best[:, None].expand(-1, count, -1)
     length = euclidean(lanes.best)[:, None, None]
-    step = (_NEAR + _FAR * size)[..., None] * length * unit(noise * rows.free[:, None] * sparse)
+    discrete = is_discrete(rows)
+    reach = _NEAR + (_FAR_DISCRETE if discrete else _FAR) * size
+    step = reach[..., None] * length * unit(noise * rows.free[:, None] * sparse)
     # A coordinate is given up with a probability that is proportional to its move.
     order = (even[..., :n].clamp_min(1e-9).log() / base.abs().clamp_min(1e-30)).masked_fill(base == 0, -math.inf)
-    near = base.scatter(2, order.argmax(2, keepdim=True), 0) + step
+    lowered = base.scatter(2, order.argmax(2, keepdim=True), 0)
+    near = (torch.where((drop < _DROPS_DISCRETE)[..., None], lowered, base) if discrete else lowered) + step
     low, high = torch.maximum(rows.low[:, None], -_ACROSS * length), torch.minimum(rows.high[:, None], _ACROSS * length)
     across = torch.where(noise < 0, low, high) * sparse
     far = (torch.arange(count, device=place.device) % 2 > 0)[:, None]
