@@ -96,7 +96,9 @@ def test_radii_are_those_of_brute_force(p: float, target: bool, seed: int, input
                 assert float(radii.radius[case, k]) > 49, "brute force searches a box of 50"
                 continue
             assert float(radii.radius[case, k]) == pytest.approx(expected, rel=1e-5, abs=1e-7)
-            assert bool(radii.proven[case, k])
+            # An input that lies on a boundary up to rounding is not settled: its bracket is as narrow as rounding.
+            gap = float(radii.radius[case, k] - radii.lower[case, k])
+            assert bool(radii.proven[case, k]) or 0 <= gap <= 1e-9
 
 
 @pytest.mark.parametrize("p", NORMS)
