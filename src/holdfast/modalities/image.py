@@ -15,7 +15,7 @@ from holdfast.cases import Cases
 from holdfast.data import mnist, mnist_cnn
 from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, Explanation
-from holdfast.figures import Plot
+from holdfast.figures import Plot, cut, plain
 from holdfast.modalities.modality import Modality, Subject, radius_facts
 from holdfast.modalities.pixels import Pixels, colours, grey_image, in_view, png
 from holdfast.modalities.shown import Shown
@@ -24,6 +24,7 @@ from holdfast.palette import LOWERED, RAISED, UNMOVED
 from holdfast.robustness import Radii
 
 _HELD = "#e5e7eb"
+_TITLE = 36  # letters above a panel
 _KEPT = 0.08  # share of the picture in the colour of a marked feature: more would hide the colour's lightness
 
 
@@ -83,13 +84,13 @@ class ImageModality(Modality):
         figure, grid = _grid(len(explanations), columns)
         for row, explanation in enumerate(explanations):
             (x, moves), marked = _in_view(explanation), explanation.relevant_mask
-            radii = "   ".join(f"{name} {_short(explanation.radius[k])}" for k, name in enumerate(("only", "held")))
+            radii = ", ".join(f"{name} {_short(explanation.radius[k])}" for k, name in enumerate(("only", "held")))
             _panel(grid[row, 0], colours(x), explanation.classes[explanation.label])
             _panel(grid[row, 1], mark(colours(x), moves[MOVED], marked), f"{explanation.method}: {radii}")
             for which, free in ((MOVED, marked), (HELD, ~marked)):
                 new = explanation.new_class[which]
                 named = (
-                    "none found" if new < 0 else f"{explanation.classes[new]}   radius {explanation.radius[which]:.3g}"
+                    "none found" if new < 0 else f"{explanation.classes[new]}, radius {explanation.radius[which]:.3g}"
                 )
                 _panel(grid[row, 2 + which], blend(colours(x + moves[which]), moves[which], free), named)
         legend = "relevant features   orange: {}   blue: {}   yellow: not moved".format(*_words(explanations[0]))
@@ -152,7 +153,7 @@ def draw_changes(cases: Cases, radii: Radii, subsets: Tensor, titles: Sequence[s
             number = torch.tensor([case], device=subsets.device)
             free = cases.features.expand(subsets[case, k][None], number)[0].cpu()
             new, witness = int(radii.new_class[case, k]), radii.witness[case, k].cpu()
-            named = f"{cases.model.class_name(new)}   radius {float(radii.radius[case, k]):.3g}"
+            named = f"{cases.model.class_name(new)}, radius {float(radii.radius[case, k]):.3g}"
             _panel(grid[case, k + 1], blend(colours(witness), witness - x, free), named if new >= 0 else "none found")
     _finish(figure, len(cases), "orange: raised by the smallest change   blue: lowered   grey: held")
     figure.save(path)
@@ -193,7 +194,7 @@ def _finish(figure: Plot, rows: int, legend: str) -> None:
 
 def _panel(axis: Any, picture: Pixels, title: str) -> None:
     axis.imshow(picture, interpolation="nearest")
-    axis.set_title(title, fontsize=8.5 if len(title) < 24 else 6.5, pad=3)
+    axis.set_title(cut(plain(title), _TITLE), fontsize=8.5 if len(title) < 24 else 6.5, pad=3)
     axis.set_xticks([])
     axis.set_yticks([])
     for spine in axis.spines.values():

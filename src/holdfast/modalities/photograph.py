@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import matplotlib as mpl
 import numpy as np
 
+from holdfast import figures
 from holdfast.data import photos, read_photo
 from holdfast.data.dataset import Examples
 from holdfast.data.imagenet import PhotographData
 from holdfast.data.network import Network, Place, shown_names
 from holdfast.errors import HoldfastError
 from holdfast.explanation import HELD, MOVED, SUBSETS, Explanation
-from holdfast.figures import Plot
+from holdfast.figures import Plot, cut
 from holdfast.modalities.modality import Modality, Subject, radius_facts
 from holdfast.modalities.pixels import Pixels, in_view, jpeg
 from holdfast.modalities.shown import Shown
@@ -25,6 +26,7 @@ from holdfast.modalities.source import Source
 from holdfast.robustness import Judge
 
 _LINE, _SHADE = np.array([1.0, 0.55, 0.1]), np.array([0.1, 0.1, 0.1])
+_WORDS = 36  # letters above a picture
 _VISIBLE = 0.4  # distance from grey at which large changes are shown
 
 
@@ -228,8 +230,9 @@ def panels_figure(rows: Sequence[Sequence[Panel]], legend: str = "") -> Plot:
             axis.set_axis_off()
         for axis, panel in zip(line, panels, strict=False):
             axis.imshow(panel.pixels, interpolation="antialiased")
-            axis.set_title(panel.above, fontsize=8 if len(panel.above) < 26 else 6.5, fontweight="bold", pad=3)
-            axis.set_xlabel(panel.below, fontsize=7 if len(panel.below) < 32 else 6, labelpad=3)
+            above, below = cut(figures.plain(panel.above), _WORDS), cut(figures.plain(panel.below), _WORDS + 6)
+            axis.set_title(above, fontsize=8 if len(above) < 26 else 6.5, fontweight="bold", pad=3)
+            axis.set_xlabel(below, fontsize=7 if len(below) < 32 else 6, labelpad=3)
             axis.set_xticks([])
             axis.set_yticks([])
             for spine in axis.spines.values():
