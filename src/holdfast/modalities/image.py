@@ -84,9 +84,8 @@ class ImageModality(Modality):
         figure, grid = _grid(len(explanations), columns)
         for row, explanation in enumerate(explanations):
             (x, moves), marked = _in_view(explanation), explanation.relevant_mask
-            radii = ", ".join(f"{name} {_short(explanation.radius[k])}" for k, name in enumerate(("only", "held")))
             _panel(grid[row, 0], colours(x), explanation.classes[explanation.label])
-            _panel(grid[row, 1], mark(colours(x), moves[MOVED], marked), f"{explanation.method}: {radii}")
+            _panel(grid[row, 1], mark(colours(x), moves[MOVED], marked), explanation.method)
             for which, free in ((MOVED, marked), (HELD, ~marked)):
                 new = explanation.new_class[which]
                 named = (
@@ -164,10 +163,6 @@ def _in_view(explanation: Explanation) -> tuple[Tensor, Tensor]:
     assert explanation.moves is not None, "small images keep them"
     x, moves = explanation.x.float(), explanation.moves.float()
     return in_view(x), in_view(x + moves, x) - in_view(x)
-
-
-def _short(radius: float) -> str:
-    return "none" if radius == float("inf") else f"{radius:.2f}"
 
 
 # ---------------------------------------------------------------------- figures
